@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from compiler.rewrite.report import PassReport
 from compiler.rewrite.weight_format import WeightFormat
@@ -18,7 +18,10 @@ from compiler.validate import (
     validate_whole_number,
 )
 
-__all__ = ["Options"]
+__all__ = ["Options", "Precision"]
+
+Precision = Literal["f32", "bf16"]
+"""The types to which products may round."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +47,13 @@ class Options:
     """A format of fewer bits for weights, which makes them smaller and less precise: "int8" with a scale for each row,
     "int4" with a scale for each block of 32, or "int8:64" and "int4:128" with blocks of another size. The page
     docs/quantized-weights.md lists the weights that change, and their errors."""
+    precision: Precision = "f32"
+    """The numbers that products with constant weights multiply. "f32" multiplies the numbers of the model. "bf16"
+    rounds both operands to 16 bits, and sums in float32, which is faster and less precise. The page
+    docs/precision-modes.md lists the products, and their errors."""
     keep: Sequence[str] = ()
-    """The weights that `weights` leaves as they are: names of weights, nodes or modules; `*` stands for any text."""
+    """The weights that `weights` or `precision` leaves as they are: names of weights, nodes or modules; `*` stands for
+    any text."""
     lower_3d: bool = False
     """Whether to replace operators of three spatial dimensions with 2-D ones. Otherwise the compiler refuses them,
     because no kernel computes them directly. The page docs/volumes.md lists the operators and their prices."""
@@ -83,6 +91,7 @@ class Options:
             object.__setattr__(self, "max_memory", bytes_held)
         validate_state("Options.state", self.state)
         self._check_weights()
+        self._check_precision()
         for name in ("on_pass", "on_model"):
             if getattr(self, name) is not None:
                 validate_function(f"Options.{name}", getattr(self, name))
@@ -97,3 +106,14 @@ class Options:
             raise ValueError(f"Options.weights: {error}") from None
         if self.keep_weights:
             raise ValueError("Options.weights stores weights with fewer bits: leave it out, or keep_weights")
+
+    def _check_precision(self) -> None:
+        if self.precision not in get_args(Precision):
+            expected = " or ".join(repr(each) for each in get_args(Precision))
+            raise ValueError(f"Options.precision: expected {expected}, found {self.precision!r}")
+        if self.precision == "f32":
+            return
+        if self.weights is not None:
+            raise ValueError("Options.precision rounds weights: leave it out, or weights")
+        if self.keep_weights:
+            raise ValueError("Options.precision rounds weights: leave it out, or keep_weights")

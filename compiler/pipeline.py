@@ -79,6 +79,7 @@ from compiler.passes.recognize_rms_norm import recognize_rms_norm
 from compiler.passes.recognize_rotary_embedding import recognize_rotary_embedding
 from compiler.passes.recognize_softmax import recognize_softmax
 from compiler.passes.reject_3d import reject_3d
+from compiler.passes.round_products import round_products
 from compiler.passes.sort_nodes import sort_nodes
 from compiler.passes.split_sequences import split_sequences
 from compiler.passes.split_slices import split_slices
@@ -89,7 +90,6 @@ from compiler.plan.write import Part, write
 from compiler.rewrite.facts import missing_facts
 from compiler.rewrite.phase import Phase
 from compiler.rewrite.report import Pass, PassReport
-from compiler.rewrite.weight_format import WeightFormat
 
 if TYPE_CHECKING:
     from compiler.frontend.held import Held
@@ -101,7 +101,6 @@ LARGE = 1 << 30
 
 _FORMER_NAMES = {"keep_reduced_axes": "normalize_reductions", "read_sizes": "move_shapes_to_inputs"}
 """Deprecated name of a pass → its present name."""
-
 
 _MERGE = [merge_duplicates, drop_dead_nodes]
 """The passes of a phase whose other passes need a value with one reader, or make equal and unused nodes."""
@@ -217,7 +216,7 @@ def _fusing(options: Options) -> list[Pass | Phase]:
             "fuse",
             [
                 *_MERGE,
-                *_quantizing(options),
+                *_narrowing(options),
                 fuse_epilogues(lower.takes_epilogue, lower.is_elementwise),
                 fuse_elementwise(lower.is_elementwise),
             ],
@@ -226,9 +225,10 @@ def _fusing(options: Options) -> list[Pass | Phase]:
     ]
 
 
-def _quantizing(options: Options) -> list[Pass]:
-    """The pass that the option `weights` asks for, after all passes that compute with weights."""
-    return [] if options.weights is None else [quantize_weights(WeightFormat.parse(options.weights), options.keep)]
+def _narrowing(options: Options) -> list[Pass]:
+    """The pass that the options `weights` and `precision` ask for, after all passes that compute with weights."""
+    rounding = [] if options.precision == "f32" else [round_products(options.keep)]
+    return rounding if options.weights is None else [quantize_weights(options.weights, options.keep)]
 
 
 def compile(source: Source | Held | Changed, options: Options | None = None) -> Plan:

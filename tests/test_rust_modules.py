@@ -43,7 +43,7 @@ KERNELS = [
     {"blocking", "lanes", "quantize", "transpose", "vector"},
     {"padded_row", "scratch", "threads"},
     {"cast", "distance", "gemm", "peaks", "program", "reduce", "rewrite", "strided", "topk", "trees"},
-    {"concat", "conv_form", "elementwise", "indexed", "int8", "lowbit", "pad", "real"},
+    {"concat", "conv_form", "elementwise", "indexed", "int8", "lowbit", "pad", "real", "rounded"},
     {"products"},
     {"norm", "pool", "recurrent", "resize", "sample", "softmax"},
     {"attention", "blocked"},

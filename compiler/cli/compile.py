@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from compiler import Options, Plan
+    from compiler.options import Precision
     from compiler.plan.state import Asked
     from compiler.rewrite.report import PassReport
 
@@ -71,6 +72,7 @@ class Chosen:
     max_memory: int | None
     asked: Asked | None
     weights: str | None
+    precision: Precision
     keep: tuple[str, ...]
     lower_3d: bool
     keep_weights: bool
@@ -83,6 +85,9 @@ class Chosen:
             raise click.UsageError("--no-optimize skips all passes of --passes: give only one of the two options")
         if self.keep_weights and self.weights is not None:
             raise click.UsageError("--weights stores weights with fewer bits: leave it out, or --keep-weights")
+        if self.precision != "f32" and (self.keep_weights or self.weights is not None):
+            other = "--weights" if self.weights is not None else "--keep-weights"
+            raise click.UsageError(f"--precision rounds weights: leave it out, or {other}")
 
     def options(self, record: Record, dump: Path | None) -> Options:
         """The options for the compiler, which adds the reports of its passes to a record, and graphs to a folder."""
@@ -99,6 +104,7 @@ class Chosen:
             max_memory=self.max_memory,
             state=self.asked,
             weights=self.weights,
+            precision=self.precision,
             keep=self.keep,
             lower_3d=self.lower_3d,
             keep_weights=self.keep_weights,
@@ -184,6 +190,7 @@ def command(
     candlec compile decoder.onnx --state auto
     candlec compile decoder.onnx --weights int4 --keep lm_head
     candlec compile model.onnx --custom my_operators.py
+    candlec compile encoder.onnx --precision bf16
     """
     import compiler
 

@@ -1,4 +1,4 @@
-"""The options that store weights with fewer bits, and the price of these weights."""
+"""The options that store weights with fewer bits or round products, and the price of these weights."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from compiler.rewrite.report import PassReport
 
 _SHOWN = 20
+_CHANGED = {"quantize_weights": "quantized", "round_products": "rounded"}
+"""The passes that change weights → what they do to them."""
 
 
 def _format(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
@@ -26,15 +28,16 @@ def _format(_context: click.Context, _option: click.Parameter, value: str | None
 
 
 def _names(context: click.Context, _option: click.Parameter, value: str | None) -> tuple[str, ...]:
-    """The names of a list, which needs the option `--weights`."""
+    """The names of a list, which needs the option `--weights` or `--precision`."""
     names = tuple(name.strip() for name in (value or "").split(",") if name.strip())
-    if names and context.params.get("weights") is None:
-        raise click.UsageError("--keep names weights that --weights leaves as they are: give --weights too")
+    if names and context.params.get("weights") is None and context.params.get("precision") == "f32":
+        option = "give --weights or --precision too"
+        raise click.UsageError(f"--keep names weights that --weights and --precision leave as they are: {option}")
     return names
 
 
 def weights_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds `--weights` and `--keep`."""
+    """Adds `--weights`, `--precision` and `--keep`."""
     keep = click.option(
         "--keep",
         callback=_names,
@@ -50,12 +53,21 @@ def weights_options(function: Callable[..., Any]) -> Callable[..., Any]:
         help="Store weights with fewer bits, which makes results less precise: int8 or int4. int4:64 has a scale for "
         "each block of 64 numbers.",
     )
-    return weights(keep(function))
+    precision = click.option(
+        "--precision",
+        type=click.Choice(["f32", "bf16"]),
+        default="f32",
+        show_default=True,
+        is_eager=True,
+        help="Round both operands of products with constant weights: bf16 has 16 bits. This makes products faster, and "
+        "results less precise.",
+    )
+    return weights(precision(keep(function)))
 
 
 def show_weights(reports: Iterable[PassReport]) -> None:
-    """Print the quantized weights, those with the largest errors first, and the weights that stay as they are."""
-    for report in (each for each in reports if each.name == "quantize_weights"):
+    """Print the changed weights, those with the largest errors first, and the weights that stay as they are."""
+    for report in (each for each in reports if each.name in _CHANGED):
         noted = sorted(report.fired, key=lambda each: each.error, reverse=True)
         if noted:
             table(("weights of", "price"), [(_place(each.origin), each.note) for each in noted[:_SHOWN]])
@@ -63,7 +75,7 @@ def show_weights(reports: Iterable[PassReport]) -> None:
             console.print(f"… and {len(noted) - _SHOWN} more with smaller errors; --report lists all", style="dim")
         left = Counter(each.reason for each in report.near_misses)
         for reason, count in left.most_common():
-            console.print(f"{count} not quantized: {reason}", style="dim", soft_wrap=True)
+            console.print(f"{count} not {_CHANGED[report.name]}: {reason}", style="dim", soft_wrap=True)
 
 
 def _place(origin: Any) -> str:

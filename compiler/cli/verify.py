@@ -62,6 +62,10 @@ ADVICE_ON_WEIGHTS = """\
   help: the plan has weights with fewer bits (`candlec compile --weights`), so its outputs differ by design: set
         --tolerance to the difference that you allow, such as 0.05, or verify a plan compiled without --weights"""
 
+ADVICE_ON_PRECISION = """\
+  help: the plan multiplies rounded numbers (`candlec compile --precision`), so its outputs differ by design: set
+        --tolerance to the difference that you allow, such as 0.05, or verify a plan compiled without --precision"""
+
 ADVICE_ON_INPUTS = """\
   help: give real inputs with --input: random inputs may enlarge rounding errors"""
 
@@ -142,7 +146,9 @@ def command(
     if layerwise:
         with working("comparing intermediate values"), _suggest_plan(is_other):
             layers = compare_layers(model, compared, arrays, device, **options)
-    advice = ADVICE_ON_WEIGHTS if "quantize_weights" in compared.document["passes"] else ADVICE
+    passes = compared.document["passes"]
+    advice = ADVICE_ON_WEIGHTS if "quantize_weights" in passes else ADVICE
+    advice = ADVICE_ON_PRECISION if "round_products" in passes else advice
     advice += f"\n{ADVICE_ON_INPUTS}" if given.is_random and advice == ADVICE else ""
     show(report, layers, as_json, says_device=device != "cpu", advice=advice)
     context.exit(0 if report.ok else 1)

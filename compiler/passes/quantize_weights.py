@@ -6,21 +6,16 @@ runtime computes when it loads the plan. Tables have 8 bits: the rows that a Gat
 
 from __future__ import annotations
 
-import re
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
-from compiler.errors import CompileError, Diagnostic
-from compiler.ir import origin
-from compiler.ir.graph import PLAN_DOMAIN
-from compiler.ir.views.gather import GatherView
-from compiler.ir.views.product import ProductView
+from compiler.rewrite.constant_weights import CONSTANT_PRODUCT, CONSTANT_TABLE, matrix_of, table_of
+from compiler.rewrite.kept_weights import KeptWeights
 from compiler.rewrite.low_bit import low_bit_product
 from compiler.rewrite.pattern import AnyOf, Const, Match, Op, Var
 from compiler.rewrite.permutation import typed
@@ -32,33 +27,9 @@ from compiler.rewrite.weight_format import WeightFormat
 __all__ = ["quantize_weights"]
 
 _FLOATS = frozenset([ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16])
-_LEAST = 1024
-"""Weights with fewer elements stay as they are: they take little memory."""
 _WORST = 0.25
 """The largest `‖W − Ŵ‖ / ‖W‖`. Weights with a larger error stay as they are."""
 _EIGHT = WeightFormat.parse("int8")
-_SEPARATORS = re.compile(r"[./()\s]+")
-
-
-class _Kept:
-    """The names of weights that stay unchanged, and the names among them that fit a weight."""
-
-    def __init__(self, patterns: Sequence[str]) -> None:
-        self.patterns = patterns
-        self.matched: set[str] = set()
-
-    def names(self, node: ir.Node, weights: ir.Value) -> bool:
-        """Whether a pattern matches a name of a node's weights: their own, or one of the node or of its module."""
-        place = origin.of(node)
-        names = [name for name in (weights.name, node.name, place.module, *place.nodes) if name]
-        found = {pattern for pattern in self.patterns if any(_is_named(name, pattern) for name in names)}
-        self.matched |= found
-        return bool(found)
-
-
-def _is_named(name: str, pattern: str) -> bool:
-    """Whether a pattern with `*` matches a name, or a part of its path, such as `lm_head` of `model.lm_head.weight`."""
-    return fnmatchcase(name, pattern) or any(fnmatchcase(part, pattern) for part in _SEPARATORS.split(name) if part)
 
 
 @dataclass(frozen=True)
@@ -76,7 +47,7 @@ class _Weights:
 class _Quantize(FindingRule[_Weights]):
     """The base of the rules. `w` is the name of the weights in the pattern."""
 
-    def __init__(self, format: WeightFormat, keep: _Kept) -> None:
+    def __init__(self, format: WeightFormat, keep: KeptWeights) -> None:
         self.format, self.keep = format, keep
 
     @abstractmethod
@@ -85,23 +56,15 @@ class _Quantize(FindingRule[_Weights]):
 
     def check(self, match: Match) -> _Weights | str:
         """The weights are finite floats, large enough, and close to their codes; and no name of `keep` matches."""
-        weights = match["w"]
-        if self.keep.names(match.root, weights):
-            return "the option `keep` names them"
-        if weights.dtype not in _FLOATS:
-            return f"the weights are {weights.dtype}"
-        array = match.constant("w")
-        if array.size < _LEAST:
-            return f"the weights have fewer than {_LEAST} elements"
-        if not np.isfinite(array).all():
-            return "a weight is not finite"
+        if reason := self.keep.reason(match, _FLOATS):
+            return reason
         rows = self.rows(match)
         if isinstance(rows, str):
             return rows
         found = QuantizedRows.of(rows, self.format)
         if not found.error <= _WORST:
             return f"the error would be {found.error:.0%} of the weights"
-        return _Weights(found, f"int{found.bits}, {array.size} weights, relative error {found.error:.2%}")
+        return _Weights(found, f"int{found.bits}, {rows.size} weights, relative error {found.error:.2%}")
 
 
 class QuantizeProduct(_Quantize):
@@ -110,23 +73,16 @@ class QuantizeProduct(_Quantize):
     `Gemm(A, W, C)` becomes a product plus `C`.
     """
 
-    pattern = AnyOf(
-        Op("MatMul", Var("a"), Const("w")),
-        Op("MatMul", Var("a"), Const("w"), domain=PLAN_DOMAIN),
-        Op("Gemm", Var("a"), Const("w")),
-        Op("Gemm", Var("a"), Const("w"), Var("c", optional=True)),
-    )
+    pattern = CONSTANT_PRODUCT
     notable = True
 
     def rows(self, match: Match) -> np.ndarray | str:
         """The columns of `W`."""
-        view = ProductView[ir.Value].of(match.root, complete=True)
-        if view is None or view.trans_a or view.is_scaled:
-            return "the product scales its operands, or transposes the left operand"
-        weights = match.constant("w")
-        if weights.ndim != 2:
-            return "the weights are no matrix"
-        return weights if view.trans_b else weights.T
+        found = matrix_of(match)
+        if isinstance(found, str):
+            return found
+        weights, is_transposed = found
+        return weights if is_transposed else weights.T
 
     def rewrite(self, match: Match, found: _Weights, new: Rewriter) -> ir.Value:
         """The product, plus the addend of a Gemm."""
@@ -141,18 +97,15 @@ class QuantizeProduct(_Quantize):
 class QuantizeTable(_Quantize):
     """`Gather(W, rows)` → `Cast(Gather(codes, rows)) · Gather(scales, rows)`, with a scale for each row."""
 
-    pattern = Op("Gather", Const("w"), Var("places"))
+    pattern = CONSTANT_TABLE
     notable = True
 
-    def __init__(self, keep: _Kept) -> None:
+    def __init__(self, keep: KeptWeights) -> None:
         super().__init__(_EIGHT, keep)
 
     def rows(self, match: Match) -> np.ndarray | str:
         """The rows of a table."""
-        view, weights = GatherView[ir.Value].of(match.root, complete=True), match.constant("w")
-        if weights.ndim != 2 or view is None or view.axis not in (0, -2):
-            return "it does not read rows of a table"
-        return weights
+        return table_of(match)
 
     def rewrite(self, match: Match, found: _Weights, new: Rewriter) -> ir.Value:
         """The codes and scales of the rows, multiplied."""
@@ -175,7 +128,7 @@ class QuantizeStored(_Quantize):
     )
     notable = True
 
-    def __init__(self, keep: _Kept) -> None:
+    def __init__(self, keep: KeptWeights) -> None:
         super().__init__(_EIGHT, keep)
 
     def rows(self, match: Match) -> np.ndarray | str:
@@ -212,14 +165,14 @@ class QuantizeStored(_Quantize):
         return [typed(value, old.type, old.shape) for value, old in zip(values, root.outputs, strict=True)]
 
 
-def quantize_weights(format: WeightFormat, keep: Sequence[str]) -> Pass:
-    """The pass that quantizes weights to a format, but not those with a name in `keep`."""
+def quantize_weights(format: str, keep: Sequence[str]) -> Pass:
+    """The pass that quantizes weights to a format, such as `int8`, but not those with a name in `keep`."""
+    chosen = WeightFormat.parse(format)
 
     def apply(model: ir.Model, report: PassReport) -> None:
-        kept = _Kept(keep)
-        apply_rules(model, [QuantizeProduct(format, kept), QuantizeTable(kept), QuantizeStored(kept)], report)
-        if unknown := [pattern for pattern in keep if pattern not in kept.matched]:
-            raise CompileError([Diagnostic("CC0407", f"no weight has the name {each!r}") for each in unknown])
+        kept = KeptWeights(keep)
+        apply_rules(model, [QuantizeProduct(chosen, kept), QuantizeTable(kept), QuantizeStored(kept)], report)
+        kept.check_names()
 
     requires = frozenset({"sorted", "shapes"})
     return Pass("quantize_weights", apply, result="weights quantized", requires=requires, needed=True)

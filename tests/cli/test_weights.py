@@ -51,7 +51,11 @@ def test_json_has_the_price_of_each_layer(model: Path, capsys: pytest.CaptureFix
 
 
 WRONG = [
-    (["--keep", "first"], 2, "--keep names weights that --weights leaves as they are: give --weights too"),
+    (
+        ["--keep", "first"],
+        2,
+        "--keep names weights that --weights and --precision leave as they are: give --weights or --precision too",
+    ),
     (["--weights", "int3"], 2, "'int3' is not a format of weights: use int8, int4, or int4:64 for blocks of 64"),
     (["--weights", "int4:24"], 2, "'int4:24': the size of a block is a multiple of 16"),
     (["--keep", "third", "--weights", "int8"], 1, "error[CC0407]: no weight has the name 'third'"),

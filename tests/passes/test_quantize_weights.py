@@ -7,15 +7,14 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import onnx
-import onnx.parser
 import pytest
-from onnx import numpy_helper
 
 import compiler
 from compiler import Options
 from compiler.rewrite.quantized_rows import QuantizedRows
 from compiler.rewrite.report import PassReport
 from compiler.rewrite.weight_format import WeightFormat
+from tests.passes.weighted import inputs_of, model_of, normal
 
 Array = np.ndarray[Any, Any]
 
@@ -37,16 +36,6 @@ GRAPHS = {
 }
 
 
-def model_of(text: str, **weights: Array) -> onnx.ModelProto:
-    made = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 21]> m {text}')
-    made.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in weights.items())
-    return made
-
-
-def normal(*shape: int, seed: int = 0) -> Array:
-    return np.random.default_rng(seed).standard_normal(shape, np.float32)
-
-
 def compiled(model: onnx.ModelProto, weights: str | None = "int8", **options: Any) -> tuple[compiler.Plan, PassReport]:
     """A plan, and the report of the pass that quantizes."""
     reports: dict[str, PassReport] = {}
@@ -54,16 +43,6 @@ def compiled(model: onnx.ModelProto, weights: str | None = "int8", **options: An
         model, Options(weights=weights, on_pass=lambda each: reports.__setitem__(each.name, each), **options)
     )
     return plan, reports.get("quantize_weights", PassReport(""))
-
-
-def inputs_of(plan: compiler.Plan) -> dict[str, Array]:
-    given = {}
-    for each in compiler.load(plan).inputs:
-        shape = [5 if not isinstance(size, int) else size for size in each.shape or ()]
-        given[each.name] = (
-            normal(*shape, seed=1) if each.dtype == "float32" else np.arange(np.prod(shape)).reshape(shape)
-        )
-    return given
 
 
 def restored(weights: Array, format: WeightFormat, axis: int) -> Array:

@@ -118,6 +118,7 @@ if TYPE_CHECKING:
         SizePolicy as SizePolicy,
     )
     from compiler.plan.ops.rotary import RotaryEmbedding as RotaryEmbedding
+    from compiler.plan.ops.rounded_matmul import RoundedMatMul as RoundedMatMul
     from compiler.plan.ops.scatter import (
         Combination as Combination,
         ScatterElements as ScatterElements,
@@ -231,6 +232,7 @@ else:  # otherwise any misspelled name would have a type
         "repeat": "Expand Tile",
         "resize": "Coordinates Interpolate Interpolation AnyInterpolation Rounding SizePolicy",
         "rotary": "RotaryEmbedding",
+        "rounded_matmul": "RoundedMatMul",
         "scatter": "Combination ScatterElements ScatterNd TensorScatter",
         "select": "Compress NonZero Trilu Unique",
         "sequence": (

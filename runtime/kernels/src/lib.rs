@@ -37,6 +37,7 @@ pub mod recurrent;
 pub mod reduce;
 pub mod resize;
 pub mod rewrite;
+pub mod rounded;
 pub mod sample;
 pub mod scratch;
 pub mod softmax;

@@ -59,4 +59,17 @@ impl Shared {
     pub fn at(self, offset: usize) -> *mut f32 {
         self.0.wrapping_add(offset)
     }
+
+    /// Calls `finish` with columns `columns[0] .. columns[1]` of each row in `rows` of an output of `n` columns.
+    ///
+    /// # Safety
+    /// They are inside the output, have been written, and belong to no other task.
+    pub unsafe fn finish(self, finish: Option<Finish>, n: usize, rows: [usize; 2], columns: [usize; 2]) {
+        let Some(finish) = finish else { return };
+        for row in rows[0]..rows[1] {
+            let offset = row * n + columns[0];
+            // SAFETY: guaranteed by the caller.
+            finish(unsafe { std::slice::from_raw_parts_mut(self.at(offset), columns[1] - columns[0]) }, offset);
+        }
+    }
 }

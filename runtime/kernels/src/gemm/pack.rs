@@ -53,8 +53,12 @@ impl PackedB {
         PackedB::of(format, isa, threads, k, n, b)
     }
 
-    /// Packs `b` in a format that represents its numbers exactly.
-    fn of(format: Format, isa: Isa, threads: &Threads, k: usize, n: usize, b: &Matrix) -> PackedB {
+    /// Packs `b` in a format that represents its numbers exactly. A single column is in `f32`, as for
+    /// [`PackedB::narrowest`].
+    ///
+    /// # Panics
+    /// As for [`PackedB::new`].
+    pub(crate) fn of(format: Format, isa: Isa, threads: &Threads, k: usize, n: usize, b: &Matrix) -> PackedB {
         assert!(b.holds(k, n), "a {k} x {n} matrix does not fit its data");
         let width = Tiles::of(isa).panel_width(usize::MAX, n);
         let size = n.div_ceil(width) * width * k;

@@ -1,18 +1,20 @@
 //! Matrix products: the choice among their forms.
 //!
 //! The tables of `planner.rs` list every form: of products in `f32` ([`gemm`](crate::gemm)), of products with codes of few
-//! bits ([`lowbit`](crate::lowbit)), and of products of 8-bit codes ([`int8`](crate::int8)). A product with packed 8-bit
-//! codes has the form for which they are packed ([`pack_int8`]). The form of any other product is chosen in every run.
+//! bits ([`lowbit`](crate::lowbit)), with a matrix of `bf16` ([`rounded`](crate::rounded)), and of products of 8-bit codes
+//! ([`int8`](crate::int8)). A product with packed 8-bit codes has the form for which they are packed ([`pack_int8`]), and so
+//! has one with a matrix of `bf16` ([`pack_rounded`]). The form of any other product is chosen in every run.
 
 mod differences;
 pub(crate) mod planner;
 
-pub use planner::{alternatives, integer_alternatives, low_bit_alternatives, prefers_half};
+pub use planner::{alternatives, integer_alternatives, low_bit_alternatives, prefers_half, rounded_alternatives};
 
 use crate::gemm::{Bias, Finish, Matrix, Problem, ProductSizes, Right, Shared};
 use crate::int8::{self, IntegerCase, Integers, Multiplied, Weights};
 use crate::isa::Isa;
 use crate::lowbit::{PackedCodes, Product};
+use crate::rounded::{self, Halves, PackedRounded, RoundedCase, Stored};
 use crate::threads::Threads;
 
 /// Multiplications that are worth several threads.
@@ -66,6 +68,49 @@ pub fn multiply_low_bit(
     let serial = Threads::serial();
     let threads = if (m * n).saturating_mul(k) > SPLIT { threads } else { &serial };
     planner::low_bit(&case).run(&product, threads);
+}
+
+/// `out = round(a) · b`, where `a` is `[m, k]`, and `out` is `[m, n]`. `round` rounds to the nearest `bf16`. Numbers below
+/// `2⁻¹²⁶` in magnitude may count as zero. Calls `finish` on every row of every block.
+///
+/// # Panics
+/// The slices do not fit the sizes, or `b` was packed for another instruction set.
+pub fn multiply_rounded(
+    isa: Isa,
+    threads: &Threads,
+    sizes: ProductSizes,
+    a: &[f32],
+    b: &PackedRounded,
+    out: &mut [f32],
+    finish: Option<Finish>,
+) {
+    let ProductSizes { m, n, k } = sizes;
+    match &b.0 {
+        Stored::Pairs(b) => {
+            let is_empty = out.is_empty();
+            let product = rounded::Product::new(m, a, b, out, finish);
+            let serial = Threads::serial();
+            let threads = if (m * n).saturating_mul(k) > SPLIT { threads } else { &serial };
+            if !is_empty {
+                product.run(threads);
+            }
+        }
+        Stored::Widened(b) => {
+            let a = rounded::round(isa, threads, a);
+            let (a, b) = (Matrix::contiguous(&a, k), Right::Packed(b));
+            multiply(isa, threads, sizes, &a, &b, Bias::None, out, finish);
+        }
+    }
+}
+
+/// Packs a matrix of `bf16` for the fastest form of a product of `rows` rows. With `is_narrow`, numbers that are multiplied
+/// as `f32` stay in 16 bits in memory.
+///
+/// # Panics
+/// The data do not fit the sizes.
+pub fn pack_rounded(isa: Isa, threads: &Threads, rows: usize, is_narrow: bool, matrix: &Halves) -> PackedRounded {
+    let case = RoundedCase { isa, sizes: ProductSizes { m: rows, n: matrix.n, k: matrix.k }, is_narrow };
+    planner::rounded(&case).pack(&case, threads, matrix)
 }
 
 /// Packs a `[k, n]` matrix of 8-bit codes for the fastest instructions.

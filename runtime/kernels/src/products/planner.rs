@@ -5,6 +5,7 @@ use crate::form::{cheapest, listed};
 use crate::gemm::{time_of_vector, FewRows, Format, InPlace, PackedPanels, Packing, ProductCase, ProductForm, Turned};
 use crate::int8::{DotForm, IntegerCase, IntegerForm};
 use crate::lowbit::{InAdvance, InRegisters, LowBitCase, LowBitForm};
+use crate::rounded::{Pairs, RoundedCase, RoundedForm, Widened};
 
 // The tables of forms. Of two forms with equal costs, the planner chooses the first.
 
@@ -12,6 +13,8 @@ use crate::lowbit::{InAdvance, InRegisters, LowBitCase, LowBitForm};
 pub(crate) const FLOAT: &[&dyn ProductForm] = &[&Turned { choose: float }, &PackedPanels, &FewRows, &InPlace, &Packing];
 /// The forms of products in `f32` with a matrix of codes of few bits.
 pub(crate) const LOW_BIT: &[&dyn LowBitForm] = &[&InRegisters, &InAdvance];
+/// The forms of products with a matrix of `bf16`.
+pub(crate) const ROUNDED: &[&dyn RoundedForm] = &[&Pairs, &Widened { product: cost }];
 /// The forms of products of 8-bit codes.
 pub(crate) const INTEGER: &[&dyn IntegerForm] =
     &[&DotForm::VECTORS, &DotForm::TILES, &AsFloats { product: cost }, &AsIntegers];
@@ -30,6 +33,14 @@ pub(super) fn float(case: &ProductCase) -> &'static dyn ProductForm {
 /// As [`float`].
 pub(super) fn low_bit(case: &LowBitCase) -> &'static dyn LowBitForm {
     cheapest(LOW_BIT, case).expect("a form fits")
+}
+
+/// Returns the cheapest form of a product with a matrix of `bf16`.
+///
+/// # Panics
+/// As [`float`].
+pub(super) fn rounded(case: &RoundedCase) -> &'static dyn RoundedForm {
+    cheapest(ROUNDED, case).expect("a form fits")
 }
 
 /// Returns the cheapest form of a product of 8-bit codes.
@@ -66,6 +77,11 @@ pub fn alternatives(case: &ProductCase) -> Vec<(String, f64)> {
 /// Returns every form that can compute a product with codes of few bits, as [`alternatives`].
 pub fn low_bit_alternatives(case: &LowBitCase) -> Vec<(String, f64)> {
     listed(LOW_BIT, case)
+}
+
+/// Returns every form that can compute a product with a matrix of `bf16`, as [`alternatives`].
+pub fn rounded_alternatives(case: &RoundedCase) -> Vec<(String, f64)> {
+    listed(ROUNDED, case)
 }
 
 /// Returns every form that can compute a product of 8-bit codes, as [`alternatives`]. The times do not include the time to
@@ -148,6 +164,19 @@ mod tests {
             let expected =
                 if sizes.m <= rows { "codes converted in registers" } else { "codes converted once for all rows" };
             assert_eq!(low_bit(&case).name(&case), expected, "{case:?}");
+        }
+    }
+
+    /// In a short column of an odd number of elements, the zero after the last one counts.
+    #[test]
+    fn pairs_are_multiplied_where_the_processor_does() {
+        let deep = || every_size().filter(|sizes| sizes.k % 2 == 0 || sizes.k > 8);
+        for (isa, sizes) in Isa::available().flat_map(|isa| deep().map(move |sizes| (isa, sizes))) {
+            for is_narrow in [false, true] {
+                let case = RoundedCase { isa, sizes, is_narrow };
+                let (name, others) = (rounded(&case).name(&case), rounded_alternatives(&case).len());
+                assert_eq!(name, ["bfloat16, AVX512_BF16", "bfloat16 as float32"][2 - others], "{case:?}");
+            }
         }
     }
 

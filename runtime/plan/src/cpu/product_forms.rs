@@ -5,6 +5,7 @@ use candle_plan_kernels::int8::{IntegerCase, Integers};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::lowbit::LowBitCase;
 use candle_plan_kernels::products;
+use candle_plan_kernels::rounded::RoundedCase;
 
 use super::matrices::is_single;
 use super::planned::CpuOperands;
@@ -20,9 +21,13 @@ const TYPICAL_ROWS: usize = 1;
 /// Whether to pack B in the narrowest type that holds its numbers exactly: if the planner expects 16-bit numbers to be as
 /// fast, or if memory is low.
 pub(super) fn is_narrow(operands: &CpuOperands, trans_a: bool) -> bool {
+    operands.memory == Memory::Low || products::prefers_half(known_rows(operands, trans_a))
+}
+
+/// The number of rows of all matrices of `A`; a typical one if it is unknown.
+pub(super) fn known_rows(operands: &CpuOperands, trans_a: bool) -> usize {
     let a = operands.constants.types.first().copied().flatten().and_then(|a| a.tensor().ok());
-    let rows = a.and_then(|a| rows(a, trans_a)).unwrap_or(TYPICAL_ROWS);
-    operands.memory == Memory::Low || products::prefers_half(rows)
+    a.and_then(|a| rows(a, trans_a)).unwrap_or(TYPICAL_ROWS)
 }
 
 /// The number of rows of all matrices of `A`, if it is known.
@@ -53,6 +58,14 @@ pub(super) fn low_bit(inputs: &Types, [n, k]: [usize; 2]) -> Vec<Alternative> {
     let Ok(a) = inputs.tensor(0) else { return Vec::new() };
     let sizes = ProductSizes { m: rows(a, false).unwrap_or(TYPICAL_ROWS), n, k };
     Alternative::all(products::low_bit_alternatives(&LowBitCase { isa: Isa::get(), sizes }))
+}
+
+/// Returns the forms of a product of `A` and a matrix of `bf16`, whose numbers stay in 16 bits if that is as fast. The list is
+/// empty if sizes of the matrix are unknown.
+pub(super) fn rounded(inputs: &Types, trans_w: bool) -> Vec<Alternative> {
+    let Some(sizes) = sizes(inputs, [false, trans_w]) else { return Vec::new() };
+    let case = RoundedCase { isa: Isa::get(), sizes, is_narrow: products::prefers_half(sizes.m) };
+    Alternative::all(products::rounded_alternatives(&case))
 }
 
 /// Returns the forms of one product of two stacks of 8-bit codes. For products of [differences](Integers::Differences), the

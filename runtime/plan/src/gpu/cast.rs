@@ -71,12 +71,18 @@ fn missing_bits(dtype: DType) -> u32 {
     }
 }
 
+/// Returns the numbers of a tensor, each rounded to the nearest `bfloat16`.
+pub(super) fn rounded(gpu: &Gpu, x: &Array) -> Result<Array> {
+    let rest = CastParams { from: number(x.dtype())?, ..CastParams::zeroed() };
+    run_cast(gpu, x, DType::Bfloat16, kind(DType::Bfloat16)?, rest)
+}
+
 /// Runs `cast_<kind>` on all elements, with the other parameters in `rest`.
-fn run_cast(gpu: &Gpu, x: &Array, to: DType, kind: &'static str, rest: CastParams) -> Result<Vec<Value>> {
+fn run_cast(gpu: &Gpu, x: &Array, to: DType, kind: &'static str, rest: CastParams) -> Result<Array> {
     let y = alloc_uninit(gpu, x.dims(), to)?;
     let params = CastParams { x: x.address()?, y: y.address()?, count: count(x.len())?, ..rest };
     launch(gpu, Symbol { module: "cast", name: "cast", kind }, Grid::over(params.count), &params)?;
-    Ok(vec![y.into()])
+    Ok(y)
 }
 
 gpu_kernel!(Cast: "cast" if |self, operands| operands.dtype(0).is_some_and(|dtype| dtype != DType::String && self.to != DType::String));
@@ -110,7 +116,7 @@ impl OnGpu for Cast {
             },
             ..CastParams::zeroed()
         };
-        run_cast(gpu, x, self.to, kind, rest)
+        Ok(vec![run_cast(gpu, x, self.to, kind, rest)?.into()])
     }
 }
 
@@ -131,7 +137,7 @@ impl OnGpu for BitCast {
         let is_signed = matches!(self.to, DType::Int2 | DType::Int4);
         let shift = 8u32.saturating_sub(bits(self.to)? as u32);
         let rest = CastParams { from: number(word)?, shift, ..CastParams::zeroed() };
-        run_cast(gpu, x, self.to, if is_signed { "i8" } else { kind(word)? }, rest)
+        Ok(vec![run_cast(gpu, x, self.to, if is_signed { "i8" } else { kind(word)? }, rest)?.into()])
     }
 }
 

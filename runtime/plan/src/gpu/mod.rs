@@ -40,6 +40,7 @@ mod reduce;
 mod repeat;
 mod resize;
 mod rotary;
+mod rounded_matmul;
 mod scatter;
 mod select;
 mod shapes;

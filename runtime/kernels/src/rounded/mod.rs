@@ -1,0 +1,28 @@
+//! Matrix products with a matrix of `bf16`. The left operand is in `f32`, and the product rounds it to `bf16`. The sums are in
+//! `f32`. [`products`](crate::products) chooses among the forms of this module.
+//!
+//! The result has the same bits for every number of rows and threads. The forms differ from each other in the rounding of
+//! the sums.
+
+mod case;
+mod form;
+mod pack;
+mod pairs;
+mod product;
+mod round;
+mod sums;
+#[cfg(target_arch = "x86_64")]
+mod tile;
+mod widened;
+
+#[cfg(test)]
+mod tests;
+
+pub use case::{Halves, RoundedCase};
+pub(crate) use form::RoundedForm;
+pub use pack::PackedRounded;
+pub(crate) use pack::Stored;
+pub(crate) use pairs::Pairs;
+pub(crate) use product::Product;
+pub(crate) use round::round;
+pub(crate) use widened::Widened;

@@ -1,0 +1,43 @@
+//! The instructions that sum products of pairs, and the sizes of their tiles.
+
+use crate::isa::Isa;
+
+/// The columns per vector.
+pub(super) const LANES: usize = 16;
+/// The most rows and vectors of a tile, whose sums fit in the registers.
+pub(super) const ROWS: usize = 8;
+pub(super) const VECTORS: usize = 3;
+
+/// The proof that this processor has AVX512_BF16. Only this module creates it, from an [`Isa`] and a query of the processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PairSums(Proof);
+
+/// Other architectures have no proof.
+#[cfg(not(target_arch = "x86_64"))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Proof {}
+
+#[cfg(target_arch = "x86_64")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Proof;
+
+impl PairSums {
+    /// Returns the proof, if the level is AVX-512 and this processor has the instructions.
+    #[cfg(target_arch = "x86_64")]
+    pub fn of(isa: Isa) -> Option<PairSums> {
+        let has = isa.level() == crate::isa::Level::Avx512 && std::arch::is_x86_feature_detected!("avx512bf16");
+        has.then_some(PairSums(Proof))
+    }
+
+    /// Returns no proof.
+    #[cfg(not(target_arch = "x86_64"))]
+    pub fn of(_: Isa) -> Option<PairSums> {
+        None
+    }
+
+    /// Stands for code that needs a proof: nobody has one.
+    #[cfg(not(target_arch = "x86_64"))]
+    pub fn never(self) {
+        match self.0 {}
+    }
+}
