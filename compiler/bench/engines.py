@@ -46,8 +46,9 @@ class Engine:
     """A runtime: its name in sentences, its Python package, and how it loads a case for a number of threads.
 
     `prepare` writes the files that every process needs to load a case. It may start processes, but the processes in
-    which engines are timed may not. Loading and running raise `ReferenceFailed` if an engine other than the plan's fails. The outputs of an engine with
-    `is_checked` are compared with onnxruntime's before its times count. `candlec verify` checks those of plans.
+    which engines are timed may not. Loading and running raise `ReferenceFailed` if an engine other than the plan's
+    fails. The outputs of an engine with `is_checked` are compared with onnxruntime's before its times count. `candlec
+    verify` checks those of plans.
     """
 
     title: str

@@ -1,6 +1,5 @@
 //! Tensors whose memory belongs to other code: on the host, and on a session's device.
 
-
 use candle_plan_descriptors::strided::View;
 use candle_plan_kernels::threads::Threads;
 
@@ -43,12 +42,7 @@ pub struct Lent {
 ///
 /// # Safety
 /// While the owner lives, the bytes stay where they are, and nobody writes to them.
-pub unsafe fn lend_on_host(
-    bytes: &[u8],
-    dims: &[usize],
-    dtype: DType,
-    owner: Box<dyn Send + Sync>,
-) -> Result<Value> {
+pub unsafe fn lend_on_host(bytes: &[u8], dims: &[usize], dtype: DType, owner: Box<dyn Send + Sync>) -> Result<Value> {
     // SAFETY: the caller guarantees the bytes while the owner lives, and the loan holds both.
     let bytes = unsafe { std::slice::from_raw_parts(bytes.as_ptr(), bytes.len()) };
     Ok(Array::lying_in(Backing::Lent(Loan::new(bytes, owner)), dims, dtype)?.into())
