@@ -154,7 +154,7 @@ zoo-slice: $(VENV)/.models ## the same for models that cover every operator, rul
 	$(BIN)/candlec zoo run $(SLICE) --unpin
 
 bless-slice: $(VENV)/.models ## choose these models again from the results of `make zoo`, and record their facts
-	$(BIN)/candlec zoo slice build/families/results.jsonl >models/families/slice.txt
+	$(BIN)/candlec zoo slice build/families/results.jsonl --overhead 5 >models/families/slice.txt
 	rm -f models/families/facts.toml
 	for level in avx2 ""; do \
 		if [ -n "$$level" ]; then export CANDLE_PLAN_ISA=$$level; else unset CANDLE_PLAN_ISA; fi; \

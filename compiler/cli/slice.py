@@ -15,8 +15,16 @@ from compiler.cli.streams import echo
 
 @click.command(short_help="Choose models that cover every operator, rule and kernel form.")
 @click.argument("file", type=arguments.INPUT)
+@click.option(
+    "--overhead",
+    type=arguments.Finite(min=0),
+    default=0.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time that a model takes in addition to its checks, such as its export.",
+)
 @json_option
-def command(file: Path, as_json: bool) -> None:
+def command(file: Path, overhead: float, as_json: bool) -> None:
     """Print the names of models that together have every operator, rule and kernel form of all models in FILE.
 
     FILE is a file of results (`candlec zoo run --results`) or a file of facts (`candlec zoo update --facts`). The name
@@ -25,16 +33,18 @@ def command(file: Path, as_json: bool) -> None:
     of neighbors: MatMul + Add and Add + Gelu. A model that the compiler refuses has no operators, rules or forms.
 
     The command chooses the models by the times in the file of results, so that their checks take little time. Without
-    times, it chooses few models. Equal files give the same models.
+    times, it chooses few models. Equal files give the same models. With --overhead, it chooses fewer models if their
+    checks take only a little longer.
 
     \b
     candlec zoo run --results zoo.jsonl
     candlec zoo slice zoo.jsonl > slice.txt
+    candlec zoo slice zoo.jsonl --overhead 10 > slice.txt
     candlec zoo run --only @slice.txt
     """
     from compiler.zoo.slice import slice_of
 
-    made = slice_of(records_of(file))
+    made = slice_of(records_of(file), overhead)
     if not made.models:
         raise Failed(f"{file} has no facts of plans: write it with `candlec zoo run --results` or `update --facts`")
     if as_json:

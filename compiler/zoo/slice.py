@@ -60,8 +60,8 @@ class Slice:
         return _sum(self.models), _sum(self.whole)
 
 
-def slice_of(records: Mapping[ResultName, Record]) -> Slice:
-    """The slice of a zoo with these records.
+def slice_of(records: Mapping[ResultName, Record], overhead: float = 0.0) -> Slice:
+    """The slice of a zoo with these records. A model takes `overhead` seconds in addition to its checks.
 
     The choice is greedy (Chvátal, "A greedy heuristic for the set-covering problem", 1979): the next model is the one
     that adds the most items a second. Models that later ones make superfluous leave the slice again, the slowest first.
@@ -73,7 +73,7 @@ def slice_of(records: Mapping[ResultName, Record]) -> Slice:
         items.setdefault(name.model, set()).update(_items(record.facts) if record.facts else ())
         known = seconds.setdefault(name.model, None)
         seconds[name.model] = known if record.seconds is None else (known or 0.0) + record.seconds
-    costs = {name: 1.0 if each is None else max(each, _LEAST_SECONDS) for name, each in seconds.items()}
+    costs = {name: 1.0 if each is None else max(each + overhead, _LEAST_SECONDS) for name, each in seconds.items()}
     chosen = _without_superfluous(_greedy(items, costs), items, costs)
     covered = frozenset(item for each in items.values() for item in each)
     return Slice({name: seconds[name] for name in sorted(chosen)}, seconds, covered)

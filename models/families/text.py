@@ -33,6 +33,11 @@ LATENT = {
 }  # fmt: skip
 FEW = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
 SCAN = {"mamba_n_heads": 8, "mamba_d_head": 8, "mamba_n_groups": 1, "mamba_d_state": 8, "mamba_expand": 2}
+DELTA = {
+    "layer_types": ["linear_attention", "full_attention"], "linear_num_key_heads": 2, "linear_num_value_heads": 4,
+    "linear_key_head_dim": 8, "linear_value_head_dim": 8,
+}  # fmt: skip
+"""The gated delta rule of Qwen3-Next, whose export has a few nodes for each of 64 steps."""
 STATED: dict[str, dict[str, Any]] = {
     "bamba": SCAN,
     "codegen": {"rotary_dim": 4},
@@ -54,7 +59,7 @@ STATED: dict[str, dict[str, Any]] = {
     "olmoe": FEW,
     "qwen2_moe": {**FEW, "shared_expert_intermediate_size": 16},
     "qwen3_moe": FEW,
-    "qwen3_next": {**FEW, "shared_expert_intermediate_size": 16},
+    "qwen3_next": {**FEW, **DELTA, "shared_expert_intermediate_size": 16},
     "squeezebert": {"embedding_size": 32},
     "xlnet": {"d_head": 8},
     "xmod": {"default_language": "en_XX"},

@@ -60,6 +60,25 @@ def test_the_seconds_of_all_checks_count() -> None:
     assert made.models == {"b": 4} and made.whole == {"a": 5, "b": 4} and made.seconds == (4, 9)
 
 
+@pytest.mark.parametrize(("overhead", "expected"), [("0", "a b"), ("1", "a b"), ("100", "c")])
+def test_each_model_of_a_slice_costs_an_overhead(
+    overhead: str, expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ops = {"a": "XY", "b": "YZ", "c": "XYZ"}
+    steps = {name: {"steps": dict.fromkeys(each, 1)} for name, each in ops.items()}
+    seconds = {"a": 1.0, "b": 1.0, "c": 3.0}
+    write("r.jsonl", *(result(name, plan=plan, seconds=seconds[name]) for name, plan in steps.items()))
+    assert run("zoo", "slice", "r.jsonl", "--overhead", overhead) == 0
+    assert capsys.readouterr().out.split() == expected.split()
+
+
+@pytest.mark.parametrize("overhead", ["-1", "nan", "inf"])
+def test_an_overhead_is_a_time(overhead: str, capsys: pytest.CaptureFixture[str]) -> None:
+    write("r.jsonl", result("a"))
+    assert run("zoo", "slice", "r.jsonl", "--overhead", overhead) == 2
+    assert "--overhead" in capsys.readouterr().err
+
+
 def test_rules_and_forms_are_covered(capsys: pytest.CaptureFixture[str]) -> None:
     forms: dict[str, Any] = {"forms.Conv": {"Winograd": 1}}
     write(

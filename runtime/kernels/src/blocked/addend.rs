@@ -15,9 +15,14 @@ impl Addend {
         Addend(first)
     }
 
+    /// Whether there is nothing to add.
+    pub fn is_none(self) -> bool {
+        self.0.is_null()
+    }
+
     /// The residual from element `offset` on.
     pub fn from(self, offset: usize) -> Addend {
-        if self.0.is_null() {
+        if self.is_none() {
             self
         } else {
             Addend(self.0.wrapping_add(offset))

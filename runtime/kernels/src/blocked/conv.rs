@@ -3,7 +3,7 @@
 use super::addend::Addend;
 use super::filter::Filter;
 use super::terms::Tap;
-use super::tile::Tile;
+use super::tile::{Tile, PIECE};
 use crate::conv_form::{ConvOperands, Epilogue, Residual};
 use crate::conv_shape::Shape;
 use crate::gemm::Shared;
@@ -93,6 +93,7 @@ impl Convolution<'_> {
             pixel: self.block(),
             row: 0,
             taps,
+            piece: PIECE,
             last: 0,
             last_channels: if filter.unit == 1 { 1 } else { filter.partial()[0] },
             w: filter.span(image % filter.groups, first).as_ptr(),

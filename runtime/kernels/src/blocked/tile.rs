@@ -26,6 +26,8 @@ pub(super) struct Tile<'a> {
     pub row: usize,
     /// The blocks of channels of each tap, in the order of the [terms](super::terms).
     pub taps: &'a [Tap],
+    /// The terms of a piece, which is summed separately before its sum is added to the total: a multiple of [`SUMMED`].
+    pub piece: usize,
     /// The number of blocks at the end whose taps have a partial block, and the channels of each of these taps.
     pub last: usize,
     pub last_channels: usize,
@@ -128,9 +130,9 @@ impl Tiles {
     }
 }
 
-/// The terms that are summed separately before the sum is added to the total, in whole taps. Rounding errors then grow
-/// with the length of a piece and the number of pieces, not with the number of terms.
-const TERMS: usize = 8 * SUMMED;
+/// The terms of a [piece](Tile::piece), in whole taps, if nothing enlarges their rounding errors. The errors grow with the
+/// length of a piece and the number of pieces, not with the number of terms.
+pub(super) const PIECE: usize = 8 * SUMMED;
 /// The same for single channels, whose terms take longer than adding a piece.
 const SINGLE: usize = 32;
 /// The prefetch distance of the weights in elements; tiles of few pixels wait for nothing else.
@@ -159,11 +161,11 @@ impl<
         // The blocks of each of the last taps.
         let blocks = if BLOCK < SUMMED { t.last_channels.div_ceil(BLOCK).max(1) } else { 1 };
         loop {
-            let (taps, rest) = full.split_at(full.len().min(TERMS / BLOCK));
+            let (taps, rest) = full.split_at(full.len().min(t.piece / BLOCK));
             // The last piece also takes as many of the last taps as it has space for.
             let spare = match (taps.len(), rest) {
                 (0, _) if t.last_channels == 1 => SINGLE,
-                (taps, []) => (TERMS - taps * BLOCK) / t.last_channels.max(1) * blocks,
+                (taps, []) => (t.piece - taps * BLOCK) / t.last_channels.max(1) * blocks,
                 _ => 0,
             };
             let (partial, rest_of_partial) = last.split_at(spare.min(last.len()));
@@ -239,6 +241,20 @@ impl<
     #[inline(always)]
     unsafe fn write(t: &Tile, sums: &[[[V; VECTORS]; PIXELS]; ROWS], [first, last]: [bool; 2]) {
         let limits = if last { t.limits } else { Epilogue::NO_LIMITS };
+        let is_plain = limits == Epilogue::NO_LIMITS && (!first || t.start.is_null() && t.residual.is_none());
+        // SAFETY: guaranteed by the caller.
+        unsafe {
+            match (is_plain, first) {
+                (true, true) => Self::store::<true>(t, sums, true, limits),
+                (true, false) => Self::store::<true>(t, sums, false, limits),
+                (false, _) => Self::store::<false>(t, sums, first, limits),
+            }
+        }
+    }
+
+    /// See [`write`](Self::write). If it is `PLAIN`, there are no limits, and the first sums have nothing to add to.
+    #[inline(always)]
+    unsafe fn store<const PLAIN: bool>(t: &Tile, sums: &[[[V; VECTORS]; PIXELS]; ROWS], first: bool, limits: [f32; 2]) {
         for (r, sums) in sums.iter().enumerate() {
             for (v, at) in (0..VECTORS).map(|v| (v, v * V::LANES)) {
                 for (p, sums) in sums.iter().enumerate() {
@@ -248,10 +264,11 @@ impl<
                         let out = t.out.add(place);
                         let sum = match first {
                             false => V::load(out) + sums[v],
+                            true if PLAIN => V::splat(0.0) + sums[v],
                             true if t.start.is_null() => t.residual.add_to(V::splat(0.0) + sums[v], place),
                             true => t.residual.add_to(V::load(t.start.add(at)) + sums[v], place),
                         };
-                        sum.within(limits).store(out);
+                        (if PLAIN { sum } else { sum.within(limits) }).store(out);
                     }
                 }
             }

@@ -2,6 +2,7 @@
 
 mod dilated;
 mod positions;
+mod rounding;
 
 use super::planner::{fastest_form, FLOAT};
 use super::within_step::WithinStep;

@@ -1,5 +1,6 @@
 //! `F(4, 3)` along one axis: its tiles and its transformed weights.
 
+use super::super::tile::PIECE;
 use super::matrices::{self, Tile};
 use super::products::Products;
 use crate::buffer::with_capacity;
@@ -12,7 +13,7 @@ pub(in crate::blocked) const TAPS: usize = 3;
 
 /// The number of products for a window of `taps` taps.
 pub(in crate::blocked) fn products(taps: usize) -> Products {
-    Products { positions: INPUTS, pieces: taps.div_ceil(TAPS) }
+    Products { positions: INPUTS, pieces: taps.div_ceil(TAPS), summed: PIECE }
 }
 
 /// Transforms the weights of windows of `taps` taps, to `[piece][position]` each.

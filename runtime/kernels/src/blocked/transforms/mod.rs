@@ -5,12 +5,18 @@ mod matrices;
 mod products;
 mod tiling;
 
+use super::terms::SUMMED;
+use super::tile::PIECE;
 use crate::buffer::with_capacity;
 use crate::conv_shape::Shape;
 pub(super) use line::{axis, products, INPUTS, OUTPUTS, TAPS};
 pub(super) use matrices::{input, output, Tile};
 pub(super) use products::Products;
 pub(super) use tiling::Tiling;
+
+/// The terms that `F(4, 3)` along both axes sums separately. It enlarges the errors of sums most: with this length, its
+/// root mean square error is about three times that of direct sums, for 16 to 512 channels.
+const PIECE_OF_FOUR: usize = 2 * SUMMED;
 
 /// How a convolution is divided into tiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +47,10 @@ impl Transform {
     /// The number of products for a window.
     pub fn products(self, [height, width]: [usize; 2]) -> Products {
         match self {
-            Transform::Square(tile) => Products { positions: (tile as usize + 2).pow(2), pieces: 1 },
+            Transform::Square(tile) => {
+                let summed = if tile == Tile::Four { PIECE_OF_FOUR } else { PIECE };
+                Products { positions: (tile as usize + 2).pow(2), pieces: 1, summed }
+            }
             Transform::Line => line::products(height * width),
         }
     }

@@ -9,6 +9,8 @@ pub(in crate::blocked) struct Products {
     pub positions: usize,
     /// The parts of a window whose products are added.
     pub pieces: usize,
+    /// The terms of a sum that are summed separately: see [`Tile::piece`](super::super::tile::Tile::piece).
+    pub summed: usize,
 }
 
 impl Products {

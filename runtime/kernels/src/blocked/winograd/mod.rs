@@ -4,6 +4,12 @@
 //! The algorithm transforms tiles of the input and the weights, multiplies them position by position (matrix products
 //! over the channels), and transforms the products back.
 //!
+//! The transform back takes differences of large sums, and so enlarges their rounding errors. For random images and
+//! weights, the root mean square of an output's error is 4.8 times that of a direct sum for `F(4, 3)`, 2.2 times along
+//! one axis, and 1.7 times for `F(2, 3)` (a test in `transforms/matrices.rs` computes these factors). The error of a sum
+//! grows with the number of terms that are added in a row. `F(4, 3)` along both axes therefore adds shorter pieces than
+//! direct sums do.
+//!
 //! Sources: Lavin and Gray, Fast Algorithms for Convolutional Neural Networks; for the points, Barabasz et al., Error
 //! Analysis and Improving the Accuracy of Winograd Convolution for Deep Neural Networks.
 

@@ -106,6 +106,7 @@ impl Products {
                     pixel: block,
                     row: 0,
                     taps: &taps,
+                    piece: self.summed,
                     last: last_blocks * self.pieces,
                     last_channels,
                     w: w[position * self.pieces * filter.channels * outputs..].as_ptr(),
