@@ -28,8 +28,8 @@ def models() -> list[dict[str, Any]]:
 def test_the_bundle_lists_the_forms_that_can_compute_a_shape(models: list[dict[str, Any]]) -> None:
     split, product, depthwise = models
     assert split["chosen"] == "medium:32" and product["chosen"] == "product" and depthwise["chosen"] == "direct"
-    kinds = [[form.partition(":")[0] for form in model["forms"]] for model in models]
-    assert kinds[0] == ["direct", "large", "medium", "small"] and kinds[1] == ["product", *kinds[0]]
+    kinds = [{form.partition(":")[0] for form in model["forms"]} for model in models]
+    assert kinds[0] >= {"direct", "large", "medium", "small"} and kinds[1] == kinds[0] | {"product"}
     for model in models:
         assert 3 < model["forms"][model["chosen"]] < 1000, "microseconds of a launch and more"
 
