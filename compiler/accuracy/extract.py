@@ -83,7 +83,7 @@ def extract_step(
     written = Extracted(problem="the value of the step, or an input, is not an array of numbers")
     trials = [replace(found.options, dims={})]
     if found.culprit is not None:
-        trials.insert(0, Options())
+        trials.insert(0, Options(lower_3d=found.options.lower_3d))
     for begin in dict.fromkeys((found.before, ())):
         part = _part(model, found, begin)
         if part is None:
@@ -198,6 +198,7 @@ def _saved(model: ir.Model, path: Path) -> tuple[Path, ...]:
 
 def _text(options: Options) -> str:
     """The arguments of `Options`."""
+    given = ["lower_3d=True"] if options.lower_3d else []
     if not options.optimize:
-        return "optimize=False"
-    return "" if options.passes is None else f"passes={list(options.passes)}"
+        return ", ".join(["optimize=False", *given])
+    return ", ".join([*([] if options.passes is None else [f"passes={list(options.passes)}"]), *given])

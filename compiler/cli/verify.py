@@ -28,6 +28,7 @@ from compiler.cli.output import (
     working,
 )
 from compiler.cli.renamed import Verb
+from compiler.cli.volumes import lower_when_compiling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -74,6 +75,7 @@ ADVICE_ON_INPUTS = """\
 @click.option("--layerwise", is_flag=True, help="Also compare intermediate values; show the first one that differs.")
 @arguments.device_option
 @arguments.threads_option
+@lower_when_compiling
 @custom_option
 @json_option
 @click.pass_context
@@ -86,6 +88,7 @@ def command(
     layerwise: bool,
     device: str,
     threads: int | None,
+    lower_3d: bool,
     as_json: bool,
 ) -> None:
     """Run MODEL in onnxruntime and PLAN on the same inputs, and compare every output.
@@ -132,7 +135,7 @@ def command(
     import compiler
     from compiler.accuracy.layerwise import compare_layers
 
-    compared, is_other = _plan_of(model, plan)
+    compared, is_other = _plan_of(model, plan, lower_3d)
     arrays = given.arrays(compared.inputs)
     options: dict[str, Any] = {"threads": threads, "tolerance": tolerance}
     with_suggestion = given.suggest_sizes(compared.inputs)
@@ -148,7 +151,7 @@ def command(
     context.exit(0 if report.ok else 1)
 
 
-def _plan_of(model: Path, file: Path | None) -> tuple[Plan, bool]:
+def _plan_of(model: Path, file: Path | None, lower_3d: bool) -> tuple[Plan, bool]:
     """The plan in a file, or of the model without a file; and whether it is the plan of another model."""
     import compiler
     from compiler.cli.arguments import is_plan
@@ -157,8 +160,10 @@ def _plan_of(model: Path, file: Path | None) -> tuple[Plan, bool]:
 
     if file is not None and model.is_file() and file.is_file() and is_plan(model) and not is_plan(file):
         raise click.UsageError(f"MODEL and PLAN are swapped: write `{program()} verify {file} {model}`")
+    if lower_3d and file is not None:
+        raise click.UsageError("--lower-3d changes the model when compiling: leave it out, or leave out PLAN")
     with working(f"compiling {model}"):
-        plan = compile_stored(model) if file is None else compiler.Plan.load(file)
+        plan = compile_stored(model, compiler.Options(lower_3d=lower_3d)) if file is None else compiler.Plan.load(file)
     is_other = file is not None and not arguments.is_of(plan, model)
     if is_other:
         warning = f"warning: {file} is not the plan of {model}, or the model has changed"
