@@ -29,12 +29,12 @@ class CustomModule:
     digest: str
 
 
-_IMPORTED: list[CustomModule] = []
+_IMPORTED: dict[str, CustomModule] = {}
 
 
 def imported_modules() -> tuple[CustomModule, ...]:
-    """The modules that `import_custom` has imported."""
-    return tuple(_IMPORTED)
+    """The modules that `import_custom` has imported, each as it was the last time."""
+    return tuple(_IMPORTED.values())
 
 
 def import_custom(name: str) -> None:
@@ -49,8 +49,10 @@ def import_custom(name: str) -> None:
     is_file = name.endswith(".py")
     path = Path(name).absolute()
     folder = str(path.parent.resolve() if is_file else Path.cwd())
-    digest = _imported(str(path) if is_file else name, folder)
-    _IMPORTED.append(CustomModule(str(path) if is_file else name, folder, digest))
+    full = str(path) if is_file else name
+    digest = _imported(full, folder)
+    _IMPORTED.pop(full, None)
+    _IMPORTED[full] = CustomModule(full, folder, digest)
 
 
 def import_again(modules: Iterable[CustomModule]) -> None:

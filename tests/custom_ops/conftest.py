@@ -11,5 +11,5 @@ from compiler import custom, custom_modules
 def no_registrations(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Each test has registrations of its own."""
     monkeypatch.setattr(custom, "_REGISTERED", {})
-    monkeypatch.setattr(custom_modules, "_IMPORTED", [])
+    monkeypatch.setattr(custom_modules, "_IMPORTED", {})
     yield
