@@ -9,6 +9,7 @@ import numpy as np
 import onnx.parser
 import pytest
 
+from tests import broken_passes
 from tests.cli.command import run
 
 POOLED = """<ir_version: 10, opset_import: ["": 21]>
@@ -67,6 +68,14 @@ def test_the_facts_are_those_of_the_lowered_model(capsys: pytest.CaptureFixture[
     assert run(*checked, "--resume") == 1  # another option is another result
     assert run(*update) == 0
     assert "CC0301" in Path("facts.toml").read_text()
+
+
+def test_the_program_of_a_wrong_step_lowers_its_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    broken_passes.let_add_subtract(monkeypatch)
+    monkeypatch.setattr("compiler.lower.is_elementwise", lambda *_: False)
+    onnx.save(onnx.parser.parse_model(POOLED.replace("Exp(x)", "Add(x, x)")), "pooled.onnx")
+    assert run("bisect", "pooled.onnx", "--lower-3d", "--input", "io.npz", "-o", "step") == 1
+    assert "compiler.Options(optimize=False, lower_3d=True)" in (tmp_path / "step/replay.py").read_text()
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from tests.custom_ops.test_commands import CUSTOM, OPERATORS, folder
 
 __all__ = ["folder"]
 
+ROOT = Path(__file__).parents[2]
 INVERSE = OPERATORS.replace("own::Double", "com.microsoft::Inverse").replace("2 * x", "np.linalg.inv(x)")
 QUICK = ("--threads", "1", "--seconds", "0.01", "--json")
 
@@ -81,9 +84,24 @@ def test_results_are_of_the_code(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(*arguments) == 1
 
 
+@pytest.mark.usefixtures("inverse")
+def test_a_wrong_function_is_the_first_wrong_step(capsys: pytest.CaptureFixture[str]) -> None:
+    """The small model of the step needs the function too."""
+    Path("my_operators.py").write_text(INVERSE.replace("np.linalg.inv(x)", "2 * x"))
+    assert run("bisect", "inverse.onnx", "--input", "io.npz", "-o", "step", "--json", *CUSTOM) == 1
+    found = printed(capsys)
+    assert (found["pass"], found["step"]["op"], found["files_differ"]) == (None, "com.microsoft::Inverse", True)
+    command, env = [sys.executable, "replay.py"], {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd="step", env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    assert ": different, the largest difference is " in done.stdout
+
+
 def test_diff_compares_plans_with_custom_operators(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("diff", "model.onnx", "model.onnx", "--plans", "--run", *CUSTOM) == 0
-    assert "y" in capsys.readouterr().out
+    assert run("diff", "model.onnx", "model.onnx", "--plans", "--run", "--json", *CUSTOM) == 0
+    found = printed(capsys)
+    assert [each["op"] for each in found["operators"]] == ["own::Double"]
+    assert [each["name"] for each in found["numbers"]["outputs"]] == ["y"]
     forget()
     assert run("diff", "model.onnx", "model.onnx", "--plans") == 1
 
@@ -104,7 +122,7 @@ def test_batch_runs_the_functions(
     if engine == "ray":
         pytest.importorskip("ray", reason="needs Ray")
         monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+        monkeypatch.setenv("PYTHONPATH", str(ROOT))
     np.savez("rows.npz", x=np.float32([[1, 2], [3, 4], [5, 6]]))
     assert run("compile", "model.onnx", *CUSTOM) == 0
     workers = ("--workers", "1") if engine == "ray" else ()
