@@ -145,9 +145,7 @@ def command(
     if layerwise:
         with working("comparing intermediate values"), _suggest_plan(is_other):
             layers = compare_layers(model, compared, arrays, device, **options)
-    advice = ADVICE_ON_WEIGHTS if "quantize_weights" in compared.document["passes"] else ADVICE
-    advice += f"\n{ADVICE_ON_INPUTS}" if given.is_random and advice == ADVICE else ""
-    show(report, layers, as_json, says_device=device != "cpu", advice=advice)
+    show(report, layers, as_json, says_device=device != "cpu", advice=_advice(compared, given))
     context.exit(0 if report.ok else 1)
 
 
@@ -169,6 +167,13 @@ def _plan_of(model: Path, file: Path | None, lower_3d: bool) -> tuple[Plan, bool
         warning = f"warning: {file} is not the plan of {model}, or the model has changed"
         errors.print(warning, style="yellow", soft_wrap=True)
     return plan, is_other
+
+
+def _advice(plan: Plan, given: Given) -> str:
+    """The advice for outputs that differ."""
+    if "quantize_weights" in plan.document["passes"]:
+        return ADVICE_ON_WEIGHTS
+    return f"{ADVICE}\n{ADVICE_ON_INPUTS}" if given.is_random else ADVICE
 
 
 @contextmanager
