@@ -80,14 +80,15 @@ def find_error(
     inputs: Inputs,
     *,
     dims: Mapping[str, int] | None = None,
+    lower_3d: bool = False,
     threads: int | None = None,
     tolerance: float | None = None,
     on_phase: Callable[[str], None] = lambda _: None,
 ) -> WrongResult:
     """Find the first pass after which the results differ from onnxruntime's, and the first step whose value differs.
 
-    `dims` gives sizes of symbolic dimensions when compiling. `tolerance` is the tolerance of `verify`. The
-    function calls `on_phase` with the name of each phase.
+    `dims` and `lower_3d` are those of `Options`. `tolerance` is the tolerance of `verify`. The function calls
+    `on_phase` with the name of each phase.
 
     Raises:
         CompileError: the model is refused.
@@ -95,9 +96,10 @@ def find_error(
         ReferenceMissing, ReferenceFailed: onnxruntime is not installed, or cannot run the model.
     """
     on_phase("comparing the optimized plan")
-    plan = compile_stored(model, Options(dims=dims or {}))
+    base = Options(dims=dims or {}, lower_3d=lower_3d)
+    plan = compile_stored(model, base)
     given = made_for(inputs, plan.inputs)
-    runs = _Runs(model, given, Judge(model, threads).given(given), dims or {}, threads, tolerance, optional_passes())
+    runs = _Runs(model, given, Judge(model, threads).given(given), base, threads, tolerance, optional_passes())
     report = runs.report(plan)
     del plan  # it may be large
     if report.ok:
@@ -124,14 +126,14 @@ class _Runs:
     model: Source
     inputs: Mapping[str, Any]
     references: Given
-    dims: Mapping[str, int]
+    base: Options
     threads: int | None
     tolerance: float | None
     names: tuple[str, ...]
 
     def options(self, count: int) -> Options:
         """The options for the first `count` optional passes."""
-        return options_of(self.names[:count], self.dims)
+        return options_of(self.names[:count], self.base)
 
     def phase(self, count: int) -> str:
         """The sentence that describes a trial."""
@@ -207,9 +209,9 @@ def optional_passes() -> tuple[str, ...]:
     return tuple(dict.fromkeys(step.name for step in passes(Options()) if not step.needed))
 
 
-def options_of(names: Sequence[str], dims: Mapping[str, int]) -> Options:
+def options_of(names: Sequence[str], base: Options) -> Options:
     """The options for these optional passes; without names, no optional pass runs."""
-    return Options(passes=names, dims=dims) if names else Options(optimize=False, dims=dims)
+    return replace(base, passes=names) if names else replace(base, optimize=False)
 
 
 def made_for(inputs: Inputs, declared: Sequence[TensorInfo]) -> Mapping[str, Any]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from compiler.accuracy.bisect import Culprit, Inputs, culprit_of, first_wrong, made_for, optional_passes, options_of
 from compiler.errors import CompileError, InputError
+from compiler.options import Options
 from compiler.pipeline import compile
 from compiler.processes.fresh import ProcessDied
 from compiler.processes.run import run_tasks
@@ -46,7 +47,7 @@ class Attempt:
 
     model: Source
     passes: tuple[str, ...]
-    dims: Mapping[str, int]
+    base: Options
     inputs: Mapping[str, Any] | None
     threads: int | None
 
@@ -58,7 +59,7 @@ def attempt(asked: Attempt, channel: Channel) -> Any:
     """
     channel.phase("compile")
     try:
-        plan = compile(asked.model, replace(options_of(asked.passes, asked.dims), on_pass=channel.part))
+        plan = compile(asked.model, replace(options_of(asked.passes, asked.base), on_pass=channel.part))
     except CompileError:
         return REFUSED
     if asked.inputs is not None:
@@ -79,6 +80,7 @@ def find_crash(
     inputs: Inputs,
     *,
     dims: Mapping[str, int] | None = None,
+    lower_3d: bool = False,
     threads: int | None = None,
     on_phase: Callable[[str], None] = lambda _: None,
 ) -> Crash | None:
@@ -92,17 +94,17 @@ def find_crash(
         InputError: the inputs do not fit the model.
         ProcessDied: a process had too little memory, or its device cannot run plans.
     """
-    names = optional_passes()
+    names, base = optional_passes(), Options(dims=dims or {}, lower_3d=lower_3d)
 
     def tried(count: int, given: Mapping[str, Any] | None) -> Ending:
         on_phase(f"trying the optional passes up to {names[count - 1]}" if count else "trying no optional passes")
-        asked = Attempt(model, names[:count], dims or {}, given, threads)
+        asked = Attempt(model, names[:count], base, given, threads)
         [(_, ending)] = run_tasks(attempt, [asked], modules=[attempt.__module__])
         return ending
 
     plain = tried(0, None)
     if plain.result == REFUSED:
-        compile(model, options_of((), dims or {}))  # raises the error
+        compile(model, options_of((), base))  # raises the error
     declared = plain.result or tried(len(names), None).result
     if declared in (None, REFUSED) and _is_crash(plain):
         return Crash(plain.phase, plain.message)
@@ -112,7 +114,7 @@ def find_crash(
         return None
     if _is_crash(ends(0)):
         on_phase("running the model in onnxruntime")
-        return _with_reference(ends(0), Attempt(model, (), dims or {}, given, threads))
+        return _with_reference(ends(0), Attempt(model, (), base, given, threads))
 
     def crashes(count: int) -> bool | None:
         return None if ends(count).result == REFUSED else _is_crash(ends(count))

@@ -14,6 +14,7 @@ from compiler.accuracy.intermediate import intermediate_values
 from compiler.accuracy.reference import ReferenceFailed
 from compiler.accuracy.verify import verify
 from compiler.atomic_files import write_whole
+from compiler.custom_modules import imported_modules
 from compiler.errors import CompileError, InputError, RunError
 from compiler.frontend.load import load_model
 from compiler.ir.graph import graph_attributes, graphs_of
@@ -39,7 +40,7 @@ from pathlib import Path
 import numpy as np
 
 import compiler
-
+{custom}
 model = Path(__file__).parent / "{model}"
 with np.load(model.with_name("{inputs}")) as arrays:
     plan, inputs = compiler.compile(model, compiler.Options({options})), dict(arrays)
@@ -83,7 +84,7 @@ def extract_step(
     written = Extracted(problem="the value of the step, or an input, is not an array of numbers")
     trials = [replace(found.options, dims={})]
     if found.culprit is not None:
-        trials.insert(0, Options())
+        trials.insert(0, Options(lower_3d=found.options.lower_3d))
     for begin in dict.fromkeys((found.before, ())):
         part = _part(model, found, begin)
         if part is None:
@@ -176,7 +177,8 @@ def _written(folder: Path, part: _Part, options: Options, threads: int | None, t
                 np.lib.format.write_array(member, array, allow_pickle=False)
     arguments = {"threads": threads, "tolerance": tolerance}
     text = "".join(f", {name}={value}" for name, value in arguments.items() if value is not None)
-    program = _PROGRAM.format(model=MODEL, inputs=INPUTS, program=PROGRAM, options=_text(options), arguments=text)
+    given = {"options": _text(options), "arguments": text, "custom": _imports()}
+    program = _PROGRAM.format(model=MODEL, inputs=INPUTS, program=PROGRAM, **given)
     write_whole(paths[2], program.encode())
     try:
         plan = compile_stored(paths[0], options)
@@ -196,8 +198,18 @@ def _saved(model: ir.Model, path: Path) -> tuple[Path, ...]:
     return (path.with_name(WEIGHTS),)
 
 
+def _imports() -> str:
+    """The lines that import the modules of custom operators; empty without modules."""
+    modules = imported_modules()
+    lines = ["import sys", "from compiler.custom_modules import import_custom"] if modules else []
+    for module in modules:
+        lines += [f"sys.path.insert(0, {module.folder!r})", f"import_custom({module.name!r})"]
+    return "".join(f"{line}\n" for line in lines)
+
+
 def _text(options: Options) -> str:
     """The arguments of `Options`."""
+    given = ["lower_3d=True"] if options.lower_3d else []
     if not options.optimize:
-        return "optimize=False"
-    return "" if options.passes is None else f"passes={list(options.passes)}"
+        return ", ".join(["optimize=False", *given])
+    return ", ".join([*([] if options.passes is None else [f"passes={list(options.passes)}"]), *given])

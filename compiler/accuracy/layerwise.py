@@ -16,6 +16,7 @@ from compiler.accuracy.intermediate import intermediate_values
 from compiler.accuracy.verify import random_outputs
 from compiler.ir.origin import Origin
 from compiler.plan import Plan
+from compiler.plan.operators import op_name
 from compiler.plan.stored import with_outputs
 from compiler.runtime.session import load
 
@@ -81,7 +82,7 @@ def named_values(plan: Plan) -> Iterator[tuple[str, Place]]:
     values, origins = document["main"]["values"], document["origins"]
     times = Counter(value["name"] for value in values)
     for number, step in enumerate(document["main"]["steps"]):
-        op = step["op"] if isinstance(step["op"], str) else next(iter(step["op"]))
+        op = step["op"] if isinstance(step["op"], str) else op_name(step["op"])
         from_ = origins[step["origin"]]
         origin = str(Origin(nodes=tuple(from_["nodes"]), module=from_["module"], source=from_["source"]))
         for index in step["outputs"]:

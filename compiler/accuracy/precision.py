@@ -42,10 +42,14 @@ class Errors:
         return max(self.plan, ROUNDING) / max(self.reference, ROUNDING)
 
 
-def in_double_precision(model: Source | Changed, threads: int | None = None) -> Session | None:
-    """A session of the model in double precision; `None` for a model without this form, such as a quantized model."""
+def in_double_precision(model: Source | Changed, threads: int | None = None, lower_3d: bool = False) -> Session | None:
+    """A session of the model in double precision; `None` for a model without this form, such as a quantized model.
+
+    `lower_3d` is that of `Options`.
+    """
     try:
-        return load(compile_stored(to_float64(model), Options(optimize=False)), threads=threads)
+        plan = compile_stored(to_float64(model), Options(optimize=False, lower_3d=lower_3d))
+        return load(plan, threads=threads)
     except CompileError:
         return None
 

@@ -26,6 +26,12 @@ MANIFEST, BAD_ROWS = "_manifest.jsonl", "_bad_rows.jsonl"
 """Readers of folders of Parquet files skip files whose names begin with an underscore."""
 
 VERSION = 1
+_CHANGED = {
+    "plan": "the plan is another one",
+    "settings": "the settings differ",
+    "custom": "the code of --custom is different",
+}
+"""Parts of a run's identity, and the sentences that say that they have changed."""
 _LEFT_OVER = re.compile(r"\.[0-9a-f]{16}\.part")
 """The names of temporary files of `write_whole`."""
 
@@ -156,8 +162,8 @@ def _check(folder: Path, found: dict[str, Any], wanted: dict[str, Any]) -> None:
                 now = {each["file"]: each for each in value}
                 names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
                 changed = f"the data differ: {names[0] if names else 'their order'}"
-            elif what in ("plan", "settings"):
-                changed = f"the {what} {'is another one' if what == 'plan' else 'differ'}"
+            elif what in _CHANGED:
+                changed = _CHANGED[what]
             raise Error(f"{folder} has parts of another run, so it cannot continue: {changed}")
 
 

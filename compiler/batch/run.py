@@ -18,6 +18,7 @@ from compiler.batch.manifest import Manifest, opened
 from compiler.batch.parts import Held, check_outputs, packed
 from compiler.batch.rows import Reading
 from compiler.batch.settings import Progress, Settings, Summary
+from compiler.custom_modules import imported_modules
 from compiler.plan import Plan
 from compiler.runtime.session import load
 from compiler.validate import validate_whole_number
@@ -153,7 +154,8 @@ def _identity(plan: str, data: Data, settings: Settings, size: int, form: str) -
     chosen = asdict(settings) | {"batch": size, "format": form}
     del chosen["resume"], chosen["part_rows"]
     chosen |= {"columns": dict(settings.columns), "outputs": None if settings.outputs is None else [*settings.outputs]}
-    return {"plan": plan, "settings": chosen, "rows": data.count, "files": data.identity}
+    custom = {"custom": [module.digest for module in imported_modules()]} if imported_modules() else {}
+    return {"plan": plan, "settings": chosen, **custom, "rows": data.count, "files": data.identity}
 
 
 def sha256(plan: Plan | str | os.PathLike[str]) -> str:

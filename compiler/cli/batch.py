@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compiler.cli import arguments
+from compiler.cli.custom import custom_option
 from compiler.cli.failure import Failed
 from compiler.cli.grouped import grouped
 from compiler.cli.output import console, errors, json_option, print_json
@@ -137,6 +138,7 @@ runner_options = grouped(
         help="Number of workers of --engine ray.  [default: as many as its CPUs or GPUs allow]",
     ),
     click.option("--strict", is_flag=True, help="Exit with code 1 if there are bad rows."),
+    custom_option,
     arguments.device_option,
     arguments.threads_option,
     arguments.memory_option("Limit the memory of all values of a run, for example 2GB."),

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compiler.cli import arguments
+from compiler.cli.custom import custom_option
 from compiler.cli.failure import Failed
 from compiler.cli.given import Given, input_option, seed_option, size_option
 from compiler.cli.grouped import grouped
 from compiler.cli.output import console, errors, json_option, print_json
 from compiler.cli.verify import ADVICE_ON_INPUTS, layer_data, output_data, show_step
+from compiler.cli.volumes import lower_when_compiling
 
 if TYPE_CHECKING:
     from compiler.accuracy.bisect import Culprit, WrongResult
@@ -32,6 +34,7 @@ class Search:
     inputs: tuple[str, ...]
     sizes: dict[str, int]
     dims: dict[str, int]
+    lower_3d: bool
     seed: int
     what: str
     output: Path | None
@@ -55,7 +58,14 @@ class Search:
         from compiler.accuracy.crash import find_crash
 
         with _phases() as on_phase:
-            return find_crash(model, self.given.arrays, dims=self.dims, threads=self.threads, on_phase=on_phase)
+            return find_crash(
+                model,
+                self.given.arrays,
+                dims=self.dims,
+                lower_3d=self.lower_3d,
+                threads=self.threads,
+                on_phase=on_phase,
+            )
 
     def error(self, model: Path) -> tuple[WrongResult, Extracted | None]:
         """The wrong result of a model; and its first wrong step as a small model, if the user named a folder for it."""
@@ -65,7 +75,8 @@ class Search:
         shared: dict[str, Any] = {"threads": self.threads, "tolerance": self.tolerance}
         with _phases() as on_phase:
             with _suggest_crash():
-                wrong = find_error(model, self.given.arrays, dims=self.dims, on_phase=on_phase, **shared)
+                compiling: dict[str, Any] = {"dims": self.dims, "lower_3d": self.lower_3d}
+                wrong = find_error(model, self.given.arrays, **compiling, on_phase=on_phase, **shared)
             if self.output is None or wrong.step is None:
                 return wrong, None
             self.output.mkdir(parents=True, exist_ok=True)
@@ -78,6 +89,8 @@ search_options = grouped(
     input_option,
     size_option,
     arguments.pin_option,
+    lower_when_compiling,
+    custom_option,
     seed_option,
     click.option(
         "--what",

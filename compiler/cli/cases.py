@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 import click
 
 from compiler.cli import arguments
+from compiler.cli.custom import custom_option
 from compiler.cli.folder import cache_option, entries_of, only_option
 from compiler.cli.given import Given, input_option, size_option
 from compiler.cli.grouped import grouped
+from compiler.cli.volumes import lower_when_compiling
 
 if TYPE_CHECKING:
     from compiler import Plan
@@ -51,6 +53,7 @@ class Chosen:
     cache: Path | None
     inputs: tuple[str, ...]
     sizes: dict[str, int]
+    lower_3d: bool
 
     @property
     def given(self) -> Given:
@@ -73,10 +76,43 @@ class Chosen:
 
     def cases(self, files: tuple[Path, ...], device: str) -> Cases:
         """The cases of the files and of the folder, with plans that run on a device."""
-        cases = [*_own_cases(files, self.against, self.given), *_zoo_cases(self.zoo, self.only, self.cache)]
+        cases = [*self._own_cases(files), *self._zoo_cases()]
         if not cases:
             raise click.UsageError("there is nothing to time: name a plan, a model or a --zoo folder")
         return _on_device(device, cases)
+
+    def _own_cases(self, files: tuple[Path, ...]) -> Cases:
+        """The plans, each with its model if the user also named it; without any plan, the models."""
+        import compiler
+        from compiler.bench.saved import saved
+
+        options = compiler.Options(lower_3d=self.lower_3d)
+
+        def opened(name: str, plan: Plan | None, file: Path, model: Path | None) -> AbstractContextManager[Case]:
+            known = compiler.compile(file, options) if plan is None else plan
+            return saved(name, known, self.given.arrays(known.inputs), model)
+
+        plans = {file: compiler.Plan.load(file) for file in files if arguments.is_plan(file)}
+        models = [file for file in files if file not in plans]
+        if not plans:
+            return [(_name(model, files), partial(opened, _name(model, files), None, model, model)) for model in models]
+        if self.lower_3d and self.zoo is None:
+            raise click.UsageError("--lower-3d changes models when compiling, and FILES have plans: leave it out")
+        pairs = _pairs(plans, models)
+        for file, found in pairs.items():
+            if found is None and self.against:
+                raise click.UsageError(f"--against {','.join(self.against)} needs the model of {file}: name it too")
+        return [
+            (_name(file, files), partial(opened, _name(file, files), plan, file, pairs[file]))
+            for file, plan in plans.items()
+        ]
+
+    def _zoo_cases(self) -> Cases:
+        """The models of the folder, with the shapes of their first cases. Downloads are in the cache."""
+        from compiler.zoo.timing import opened
+
+        entries = entries_of(self.zoo, self.only, cache=self.cache) if self.zoo else []
+        return [(entry.name, partial(opened, entry, self.lower_3d)) for entry in entries]
 
 
 case_options = grouped(
@@ -99,30 +135,9 @@ case_options = grouped(
     cache_option,
     input_option,
     size_option,
+    lower_when_compiling,
+    custom_option,
 )
-
-
-def _own_cases(files: tuple[Path, ...], against: tuple[str, ...] | None, given: Given) -> Cases:
-    """The plans, each with its model if the user also named it; without any plan, the models."""
-    import compiler
-    from compiler.bench.saved import saved
-
-    def opened(name: str, plan: Plan | None, file: Path, model: Path | None) -> AbstractContextManager[Case]:
-        known = compiler.compile(file) if plan is None else plan
-        return saved(name, known, given.arrays(known.inputs), model)
-
-    plans = {file: compiler.Plan.load(file) for file in files if arguments.is_plan(file)}
-    models = [file for file in files if file not in plans]
-    if not plans:
-        return [(_name(model, files), partial(opened, _name(model, files), None, model, model)) for model in models]
-    pairs = _pairs(plans, models)
-    for file, found in pairs.items():
-        if found is None and against:
-            raise click.UsageError(f"--against {','.join(against)} needs the model of {file}: name it too")
-    return [
-        (_name(file, files), partial(opened, _name(file, files), plan, file, pairs[file]))
-        for file, plan in plans.items()
-    ]
 
 
 def _pairs(plans: dict[Path, Plan], models: list[Path]) -> dict[Path, Path | None]:
@@ -140,14 +155,6 @@ def _name(file: Path, files: tuple[Path, ...]) -> str:
     """A name that distinguishes a file from the others."""
     alike = [other for other in files if other.stem == file.stem and other.suffix == file.suffix]
     return file.stem if len(alike) == 1 else str(file)
-
-
-def _zoo_cases(zoo: Path | None, only: tuple[str, ...], cache: Path | None) -> Cases:
-    """The models of the folder, with the shapes of their first cases. Downloads are in the cache."""
-    from compiler.zoo.timing import opened
-
-    entries = entries_of(zoo, only, cache=cache) if zoo else []
-    return [(entry.name, partial(opened, entry)) for entry in entries]
 
 
 def _on_device(device: str, cases: Cases) -> Cases:

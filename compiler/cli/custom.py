@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -37,31 +33,17 @@ def custom_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _import(context: click.Context, parameter: click.Parameter, modules: Sequence[str]) -> None:
     """Import modules, which are in the current folder or installed, or files."""
-    if context.resilient_parsing:
+    if context.resilient_parsing or not modules:
         return
+    from compiler.custom_modules import import_custom
+
     for name in modules:
         try:
-            _run_file(Path(name)) if name.endswith(".py") else _import_module(name)
+            import_custom(name)
         except (ImportError, FileNotFoundError) as error:
             raise click.BadParameter(f"{name}: {error}", context, parameter) from error
         except Exception as error:
             raise Failed(f"{name} cannot be imported: {type(error).__name__}: {error}") from error
-
-
-def _import_module(name: str) -> None:
-    sys.path.insert(0, str(Path.cwd()))
-    importlib.import_module(name)
-
-
-def _run_file(path: Path) -> None:
-    """Import a file, which may import modules of its own folder."""
-    sys.path.insert(0, str(path.parent.resolve()))
-    name = f"_custom_{path.stem}"  # the file may have the name of another module
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None  # as for every .py file
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
 
 
 def show_custom_ops(names: Iterable[str]) -> None:

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from compiler.cli import arguments
+from compiler.cli.custom import custom_option
 from compiler.cli.given import Given, input_option, seed_option, size_option
 from compiler.cli.grouped import grouped
 from compiler.cli.output import json_option, print_json, working
+from compiler.cli.volumes import lower_when_compiling
 
 if TYPE_CHECKING:
     from compiler import Plan
@@ -29,6 +31,7 @@ class Comparison:
     seed: int
     tolerance: float | None
     dims: dict[str, int]
+    lower_3d: bool
     threads: int | None
 
     def difference(self, before: Path, after: Path) -> Difference:
@@ -45,6 +48,7 @@ class Comparison:
                 plans=self.plans,
                 inputs=given.arrays if runs else None,
                 dims=self.dims,
+                lower_3d=self.lower_3d,
                 threads=self.threads,
                 tolerance=self.tolerance,
             )
@@ -58,6 +62,10 @@ class Comparison:
             raise click.UsageError("--dim fixes sizes at compile time, and both files are plans: leave --dim out")
         if self.dims and not (count or self.plans or runs):
             raise click.UsageError("--dim fixes sizes at compile time: add --plans to compile the models")
+        if self.lower_3d and count == len(files):
+            raise click.UsageError("--lower-3d changes models when compiling, and both files are plans: leave it out")
+        if self.lower_3d and not (count or self.plans or runs):
+            raise click.UsageError("--lower-3d changes models when compiling: add --plans to compile them")
 
 
 comparison_options = grouped(
@@ -72,6 +80,8 @@ comparison_options = grouped(
     seed_option,
     arguments.tolerance_option,
     arguments.pin_option,
+    lower_when_compiling,
+    custom_option,
     arguments.threads_option,
 )
 

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compiler.cli import arguments
+from compiler.cli.custom import custom_option
 from compiler.cli.failure import Failed
 from compiler.cli.grouped import grouped
+from compiler.cli.volumes import lower_when_compiling
 from compiler.zoo.download import CACHE
 
 if TYPE_CHECKING:
@@ -97,7 +99,12 @@ folder_options = grouped(
 
 
 def _settings(
-    jobs: int | None, timeout: float | None, memory_limit: int | None, results: Path | None, resume: bool
+    jobs: int | None,
+    timeout: float | None,
+    memory_limit: int | None,
+    results: Path | None,
+    resume: bool,
+    lower_3d: bool,
 ) -> Settings:
     from compiler.processes.memory import is_measured
     from compiler.processes.run import Limits
@@ -107,7 +114,7 @@ def _settings(
         raise click.UsageError("--resume needs the file of the former results: add --results FILE")
     if memory_limit is not None and not is_measured():
         raise click.UsageError("only Linux reports the memory of a process: leave out --memory-limit")
-    return Settings(jobs, Limits(timeout, memory_limit), results, resume)
+    return Settings(jobs, Limits(timeout, memory_limit), results, resume, lower_3d=lower_3d)
 
 
 runner_options = grouped(
@@ -144,8 +151,10 @@ runner_options = grouped(
         is_flag=True,
         help="Keep the results in the file of --results, except those of models that have changed since.",
     ),
+    lower_when_compiling,
+    custom_option,
 )
-"""The options for the processes of the models, as the parameter `settings`."""
+"""The options for the compilation and the processes of the models, as the parameter `settings`."""
 
 
 def entries_of(

@@ -28,6 +28,7 @@ from compiler.cli.output import (
     working,
 )
 from compiler.cli.renamed import Verb
+from compiler.cli.volumes import lower_when_compiling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -78,6 +79,7 @@ ADVICE_ON_INPUTS = """\
 @click.option("--layerwise", is_flag=True, help="Also compare intermediate values; show the first one that differs.")
 @arguments.device_option
 @arguments.threads_option
+@lower_when_compiling
 @custom_option
 @json_option
 @click.pass_context
@@ -90,6 +92,7 @@ def command(
     layerwise: bool,
     device: str,
     threads: int | None,
+    lower_3d: bool,
     as_json: bool,
 ) -> None:
     """Run MODEL in onnxruntime and PLAN on the same inputs, and compare every output.
@@ -136,7 +139,7 @@ def command(
     import compiler
     from compiler.accuracy.layerwise import compare_layers
 
-    compared, is_other = _plan_of(model, plan)
+    compared, is_other = _plan_of(model, plan, lower_3d)
     arrays = given.arrays(compared.inputs)
     options: dict[str, Any] = {"threads": threads, "tolerance": tolerance}
     with_suggestion = given.suggest_sizes(compared.inputs)
@@ -146,15 +149,11 @@ def command(
     if layerwise:
         with working("comparing intermediate values"), _suggest_plan(is_other):
             layers = compare_layers(model, compared, arrays, device, **options)
-    passes = compared.document["passes"]
-    advice = ADVICE_ON_WEIGHTS if "quantize_weights" in passes else ADVICE
-    advice = ADVICE_ON_PRECISION if "round_products" in passes else advice
-    advice += f"\n{ADVICE_ON_INPUTS}" if given.is_random and advice == ADVICE else ""
-    show(report, layers, as_json, says_device=device != "cpu", advice=advice)
+    show(report, layers, as_json, says_device=device != "cpu", advice=_advice(compared, given))
     context.exit(0 if report.ok else 1)
 
 
-def _plan_of(model: Path, file: Path | None) -> tuple[Plan, bool]:
+def _plan_of(model: Path, file: Path | None, lower_3d: bool) -> tuple[Plan, bool]:
     """The plan in a file, or of the model without a file; and whether it is the plan of another model."""
     import compiler
     from compiler.cli.arguments import is_plan
@@ -163,13 +162,25 @@ def _plan_of(model: Path, file: Path | None) -> tuple[Plan, bool]:
 
     if file is not None and model.is_file() and file.is_file() and is_plan(model) and not is_plan(file):
         raise click.UsageError(f"MODEL and PLAN are swapped: write `{program()} verify {file} {model}`")
+    if lower_3d and file is not None:
+        raise click.UsageError("--lower-3d changes the model when compiling: leave it out, or leave out PLAN")
     with working(f"compiling {model}"):
-        plan = compile_stored(model) if file is None else compiler.Plan.load(file)
+        plan = compile_stored(model, compiler.Options(lower_3d=lower_3d)) if file is None else compiler.Plan.load(file)
     is_other = file is not None and not arguments.is_of(plan, model)
     if is_other:
         warning = f"warning: {file} is not the plan of {model}, or the model has changed"
         errors.print(warning, style="yellow", soft_wrap=True)
     return plan, is_other
+
+
+def _advice(plan: Plan, given: Given) -> str:
+    """The advice for outputs that differ."""
+    passes = plan.document["passes"]
+    if "round_products" in passes:
+        return ADVICE_ON_PRECISION
+    if "quantize_weights" in passes:
+        return ADVICE_ON_WEIGHTS
+    return f"{ADVICE}\n{ADVICE_ON_INPUTS}" if given.is_random else ADVICE
 
 
 @contextmanager

@@ -21,6 +21,12 @@ def lower_option(help_text: str) -> Callable[[Callable[..., Any]], Callable[...,
     return click.option("--lower-3d", "lower_3d", is_flag=True, help=help_text)
 
 
+lower_when_compiling = lower_option(
+    "Replace operators of three spatial dimensions with 2-D ones when compiling; otherwise the compiler refuses them."
+)
+"""The option of the verbs that compile models in order to run them."""
+
+
 def show_prices(reports: Iterable[PassReport]) -> None:
     """Print what the passes for three dimensions replaced, and the price of each operator."""
     noted = [each for report in reports if report.name.startswith("lower_3d") for each in report.fired if each.note]

@@ -14,7 +14,7 @@ from compiler.ir import dtypes
 from compiler.ir.origin import Origin
 from compiler.plan import Plan
 from compiler.plan.header import read_header
-from compiler.plan.operators import is_block
+from compiler.plan.operators import is_block, op_name
 
 __all__ = ["plan_graph"]
 
@@ -74,10 +74,10 @@ def _constant(key: str, described: Json, header: Json, data: memoryview) -> Cons
 
 
 def _node(step: Json, ids: list[str], origins: list[Json], constants: list[Constant]) -> Node:
-    ((op, attributes),) = step["op"].items()
+    (attributes,) = step["op"].values()
     from_ = None if step["origin"] is None else origins[step["origin"]]
     return Node(
-        op,
+        op_name(step["op"]),
         tuple(None if at is None else ids[at] for at in step["inputs"]),
         tuple(None if at is None else ids[at] for at in step["outputs"]),
         {name: _attribute(each, constants) for name, each in attributes.items()},

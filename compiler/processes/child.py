@@ -10,9 +10,10 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from compiler.custom_modules import CustomModule, import_again
 from compiler.errors import Error
 from compiler.processes.memory import anonymous_bytes, offer_to_system
 
@@ -47,16 +48,22 @@ Task = Callable[[A, Channel], Any]
 
 
 def work(
-    pipe: Connection, errors: Connection, task: Task[A], argument: A, environment: Mapping[str, str]
+    pipe: Connection,
+    errors: Connection,
+    task: Task[A],
+    argument: A,
+    environment: Mapping[str, str],
+    modules: Sequence[CustomModule],
 ) -> None:  # pragma: no cover (in another process)
-    """Run a task in this process, send all of its messages, and end the process."""
+    """Import modules and run a task in this process, send all of its messages, and end the process."""
     _prepare(errors, environment)
 
     def tell(kind: str, data: Any) -> None:
         pipe.send((kind, data))
 
-    tell("started", anonymous_bytes("self"))
     try:
+        import_again(modules)
+        tell("started", anonymous_bytes("self"))
         tell("done", task(argument, Channel(tell)))
     except MemoryError:
         tell("out of memory", "it could not allocate memory")

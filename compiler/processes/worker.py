@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any
 
+from compiler.custom_modules import imported_modules
 from compiler.processes.child import work
 from compiler.processes.ending import Ending, Kind, exit_text
 from compiler.processes.memory import anonymous_bytes
@@ -85,7 +86,7 @@ class Worker:
         self._pipe, theirs = context.Pipe(duplex=False)
         self._errors: Connection | None
         self._errors, their_errors = context.Pipe(duplex=False)
-        given = (theirs, their_errors, task, argument, dict(os.environ))
+        given = (theirs, their_errors, task, argument, dict(os.environ), imported_modules())
         self._process = context.Process(target=work, args=given, daemon=True)  # type: ignore[attr-defined]
         with interrupts_held() if context.get_start_method() == "spawn" else nullcontext():  # a server starts late
             self._process.start()

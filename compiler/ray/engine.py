@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from compiler.batch.batches import Batch, Work
 from compiler.batch.run import checked, run_rows, sha256
+from compiler.custom_modules import imported_modules
 from compiler.errors import DeviceError, Error
 from compiler.plan import Plan
 from compiler.ray.packages import connected
@@ -68,7 +69,8 @@ def run_batch(
         validate_whole_number("workers", workers, 1)
     if threads is not None:
         validate_whole_number("threads", threads, 1)
-    with connected() as ray, _pool(ray, Opening(given, digest, device, threads or 1, max_memory), workers) as pool:
+    opening = Opening(given, digest, device, threads or 1, max_memory, imported_modules())
+    with connected() as ray, _pool(ray, opening, workers) as pool:
         return run_rows(digest, data, output, settings, pool, progress, stop)
 
 

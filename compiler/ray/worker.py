@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from compiler.batch.batches import Batch, Runner, Work
 from compiler.batch.run import sha256
+from compiler.custom_modules import CustomModule, import_again
 from compiler.errors import Error
 from compiler.plan import Plan
 from compiler.runtime.session import Session, load
@@ -22,13 +23,17 @@ __all__ = ["Description", "Opening", "Worker"]
 
 @dataclass(frozen=True)
 class Opening:
-    """How a worker opens its session: the plan or its path, the plan's SHA-256, and arguments of `compiler.load`."""
+    """How a worker opens its session: the plan or its path, the plan's SHA-256, and arguments of `compiler.load`.
+
+    The worker first imports `modules`, which register functions of custom operators.
+    """
 
     plan: Plan | Path
     sha256: str
     device: str
     threads: int
     max_memory: int | None
+    modules: Sequence[CustomModule] = ()
 
 
 @dataclass(frozen=True)
@@ -63,5 +68,6 @@ class Worker:
         if self._session is None:
             if isinstance(opening.plan, Path) and sha256(opening.plan) != opening.sha256:
                 raise Error(f"{opening.plan} on {os.uname().nodename} is another plan than on the node of the command")
+            import_again(opening.modules)
             self._session = load(opening.plan, opening.device, opening.threads, max_memory=opening.max_memory)
         return self._session

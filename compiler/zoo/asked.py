@@ -24,7 +24,11 @@ class Asked(Protocol):
 
     @property
     def what(self) -> str:
-        """The task and its options: everything that decides the result, except the files."""
+        """The task and its options: everything that decides the result, except the files and how to compile them."""
+
+    @property
+    def lower_3d(self) -> bool:
+        """The option of the compilation."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +42,11 @@ class Check:
     shapes: tuple[Shapes, ...]
     device: str = "cpu"
     threads: int | None = None
+    lower_3d: bool = False
 
     @property
     def what(self) -> str:
-        """The task and its options: everything that decides the result, except the files."""
+        """The task and its options: everything that decides the result, except the files and how to compile them."""
         return f"check, {' and '.join(self.shapes)}, {self.device}"
 
     @classmethod
@@ -59,6 +64,7 @@ class Measure:
 
     entry: Entry
     threads: int | None = None
+    lower_3d: bool = False
 
     @property
     def what(self) -> str:
@@ -76,6 +82,7 @@ class Time:
     entry: Entry
     level: str
     number: int
+    lower_3d: bool = False
 
     @property
     def what(self) -> str:
@@ -96,6 +103,7 @@ class Profile:
     entry: Entry
     shapes: Shapes
     device: str = "cpu"
+    lower_3d: bool = False
 
     @property
     def what(self) -> str:

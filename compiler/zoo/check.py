@@ -123,7 +123,7 @@ def _outcomes(asked: Check, channel: Channel, facts: dict[Shapes, list[Facts]]) 
     for shapes in asked.shapes:
         groups = alike(cases, lambda case: case.inputs) if shapes == "pinned" else [cases]
         for optimize in (True, False):
-            compiled = [_compile(entry, shapes, optimize, cases, channel) for cases in groups]
+            compiled = [_compile(asked, shapes, optimize, cases, channel) for cases in groups]
             yield from _variants(asked, shapes, compiled, channel)
             facts.setdefault(shapes, []).extend(each for one in compiled for each in one.facts)
             roundings = [each for one in compiled for each in one.roundings]
@@ -152,7 +152,7 @@ def _variants(asked: Check, shapes: Shapes, compiled: Sequence[_Compiled], chann
             began = now
 
 
-def _compile(entry: Entry, shapes: Shapes, optimize: bool, cases: Sequence[_Case], channel: Channel) -> _Compiled:
+def _compile(asked: Check, shapes: Shapes, optimize: bool, cases: Sequence[_Case], channel: Channel) -> _Compiled:
     """The plan for these cases, or the reason why there is none."""
     phase = f"compile: {shapes}, {'optimized' if optimize else 'plain'}"
     channel.phase(phase)
@@ -162,10 +162,12 @@ def _compile(entry: Entry, shapes: Shapes, optimize: bool, cases: Sequence[_Case
         channel.phase(f"{phase}, after the pass {done.name}")
         reports.append(done)
 
-    model = pinned(entry.path, cases[0].inputs) if shapes == "pinned" else unpinned(entry.path)
+    path = asked.entry.path
+    model = pinned(path, cases[0].inputs) if shapes == "pinned" else unpinned(path)
+    options = compiler.Options(optimize=optimize, lower_3d=asked.lower_3d, on_pass=note)
     plan: Plan | compiler.CompileError
     try:
-        plan = compile_stored(model, compiler.Options(optimize=optimize, on_pass=note))
+        plan = compile_stored(model, options)
     except compiler.CompileError as error:
         plan = error
     return _Compiled(plan, optimize, cases, reports, time.perf_counter() - began)

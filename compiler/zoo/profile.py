@@ -40,7 +40,8 @@ def profile(asked: Profile, channel: Channel) -> dict[str, Any]:
     entry = asked.entry
     inputs = entry.inputs(entry.cases[0])
     channel.phase("compile")
-    plan = compiler.compile(pinned(entry.path, inputs) if asked.shapes == "pinned" else unpinned(entry.path))
+    model = pinned(entry.path, inputs) if asked.shapes == "pinned" else unpinned(entry.path)
+    plan = compiler.compile(model, compiler.Options(lower_3d=asked.lower_3d))
     channel.phase("load")
     session = compiler.load(plan, asked.device, _THREADS)
     channel.phase("run step by step")

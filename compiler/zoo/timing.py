@@ -34,7 +34,7 @@ def time(asked: Time, channel: Channel) -> dict[str, float]:
         ReferenceFailed: onnxruntime refuses the model, or cannot run it.
     """
     channel.phase("compile")
-    with opened(asked.entry) as case:
+    with opened(asked.entry, asked.lower_3d) as case:
         channel.phase("run in turns with onnxruntime")
         turns = time_in_turns(case, (PLAN, _REFERENCE), _THREADS, _SECONDS)
     if _REFERENCE in turns.failed:
@@ -42,9 +42,10 @@ def time(asked: Time, channel: Channel) -> dict[str, float]:
     return {name: times.milliseconds for name, times in turns.times.items()}
 
 
-def opened(entry: Entry) -> AbstractContextManager[Case]:
-    """The first case of a model, compiled for the shapes of its inputs."""
+def opened(entry: Entry, lower_3d: bool = False) -> AbstractContextManager[Case]:
+    """The first case of a model, compiled for the shapes of its inputs. `lower_3d` is that of `Options`."""
     if entry.unfetched:
         raise Error(entry.unfetched)
     inputs = entry.inputs(entry.cases[0])
-    return saved(entry.name, compiler.compile(pinned(entry.path, inputs)), inputs, entry.path)
+    plan = compiler.compile(pinned(entry.path, inputs), compiler.Options(lower_3d=lower_3d))
+    return saved(entry.name, plan, inputs, entry.path)
