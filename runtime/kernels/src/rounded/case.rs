@@ -30,8 +30,8 @@ pub struct RoundedCase {
 }
 
 impl RoundedCase {
-    /// The type in which numbers that are multiplied as `f32` are packed. A single column is in `f32`, because it may be read as a
-    /// row of `f32`.
+    /// The type of packed weights that a product multiplies as `f32`. A single column is in `f32`, because a product may read
+    /// it as a row of `f32`.
     pub(super) fn format(&self) -> Format {
         if self.is_narrow && self.sizes.n != 1 {
             Format::Bfloat16
