@@ -268,10 +268,18 @@ def test_a_body_of_an_unknown_operator_is_used() -> None:
     np.testing.assert_array_equal(found["y"], [0, 0])
 
 
-@pytest.mark.parametrize("name", ["BeamSearch", "GreedySearch", "Sampling", "MoE", "QMoE", "Inverse"])
+@pytest.mark.parametrize("name", ["MoE", "QMoE", "QLinearReduceMean", "NhwcConv"])
 def test_other_operators_are_refused_by_name(name: str) -> None:
     with pytest.raises(CompileError, match=f"operator {name} of domain 'com.microsoft' is not supported"):
         compiler.compile(model(f"m (float[2] x) => (float[2] y) {{ y = com.microsoft.{name} (x) }}"))
+
+
+@pytest.mark.parametrize("name", ["BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch"])
+def test_the_refusal_of_a_search_says_how_to_generate(name: str) -> None:
+    with pytest.raises(CompileError, match=f"operator {name} of domain 'com.microsoft' is not supported") as raised:
+        compiler.compile(model(f"m (float[2] x) => (float[2] y) {{ y = com.microsoft.{name} (x) }}"))
+    [found] = raised.value.diagnostics
+    assert "--state auto" in found.help and "examples/generate.py" in found.help
 
 
 def test_a_refusal_names_the_node_and_the_attribute() -> None:
