@@ -198,6 +198,13 @@ PAGES = {
         "Correct the name. It is the name of a weight, a node or a module, or a part of its path; `*` stands for any "
         "text. `candlec compile MODEL --weights int8 --report report.html` lists the modules and nodes.",
     ),
+    "CC0408": Page(
+        "ONNX does not allow what the file contains, but onnxruntime runs it, and its meaning is clear: an attribute "
+        "that LayerNormalization does not have and onnxruntime ignores, or one name of several constants. This is only "
+        "a warning: it says what the compiler assumes.",
+        "If the attribute is misspelled, correct it: the plan uses the default. To refuse such files instead, use "
+        "`--strict` or `Options(strict=True)`.",
+    ),
     "CC0501": Page(
         "A pass made the graph invalid.",
         f"{_REPORT} To avoid it, use `--skip-pass` with the pass that the error names.",

@@ -267,7 +267,10 @@ def _compiled(source: Source | Held | Changed, options: Options | None) -> list[
     if not isinstance(options, Options):
         raise TypeError(f"options are compiler.Options(…), not {type(options).__name__}")
     wrong: list[Diagnostic] = []
-    loaded = load_model(source, wrong)
+    loaded = load_model(source, wrong, strict=options.strict)
+    if loaded.warnings and options.on_pass:
+        count = sum(1 for _ in nodes_of(loaded.model))
+        options.on_pass(PassReport("load", nodes_before=count, nodes_after=count, warnings=[*loaded.warnings]))
     if wrong:
         raise _broken(loaded.model, wrong)
     weights = hold_weights(loaded.model) if options.keep_weights else {}

@@ -75,6 +75,7 @@ class Chosen:
     precision: Precision
     keep: tuple[str, ...]
     lower_3d: bool
+    strict: bool
     keep_weights: bool
     strip_origins: bool
     verify_passes: bool
@@ -107,6 +108,7 @@ class Chosen:
             precision=self.precision,
             keep=self.keep,
             lower_3d=self.lower_3d,
+            strict=self.strict,
             keep_weights=self.keep_weights,
             strip_origins=self.strip_origins,
             verify_passes=self.verify_passes,
@@ -139,6 +141,7 @@ compiler_options = grouped(
         "Replace operators of three spatial dimensions with 2-D ones, and list how many nodes, bytes and multiply-adds "
         "this adds. Without this option, the compiler refuses such operators."
     ),
+    arguments.strict_option,
     click.option(
         "--keep-weights",
         is_flag=True,

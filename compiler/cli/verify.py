@@ -80,6 +80,7 @@ ADVICE_ON_INPUTS = """\
 @arguments.device_option
 @arguments.threads_option
 @lower_when_compiling
+@arguments.strict_option
 @custom_option
 @json_option
 @click.pass_context
@@ -93,6 +94,7 @@ def command(
     device: str,
     threads: int | None,
     lower_3d: bool,
+    strict: bool,
     as_json: bool,
 ) -> None:
     """Run MODEL in onnxruntime and PLAN on the same inputs, and compare every output.
@@ -139,7 +141,7 @@ def command(
     import compiler
     from compiler.accuracy.layerwise import compare_layers
 
-    compared, is_other = _plan_of(model, plan, lower_3d)
+    compared, is_other = _plan_of(model, plan, lower_3d=lower_3d, strict=strict)
     arrays = given.arrays(compared.inputs)
     options: dict[str, Any] = {"threads": threads, "tolerance": tolerance}
     with_suggestion = given.suggest_sizes(compared.inputs)
@@ -153,7 +155,7 @@ def command(
     context.exit(0 if report.ok else 1)
 
 
-def _plan_of(model: Path, file: Path | None, lower_3d: bool) -> tuple[Plan, bool]:
+def _plan_of(model: Path, file: Path | None, *, lower_3d: bool, strict: bool) -> tuple[Plan, bool]:
     """The plan in a file, or of the model without a file; and whether it is the plan of another model."""
     import compiler
     from compiler.cli.arguments import is_plan
@@ -164,8 +166,11 @@ def _plan_of(model: Path, file: Path | None, lower_3d: bool) -> tuple[Plan, bool
         raise click.UsageError(f"MODEL and PLAN are swapped: write `{program()} verify {file} {model}`")
     if lower_3d and file is not None:
         raise click.UsageError("--lower-3d changes the model when compiling: leave it out, or leave out PLAN")
+    if strict and file is not None:
+        raise click.UsageError("--strict refuses models when compiling: leave it out, or leave out PLAN")
     with working(f"compiling {model}"):
-        plan = compile_stored(model, compiler.Options(lower_3d=lower_3d)) if file is None else compiler.Plan.load(file)
+        options = compiler.Options(lower_3d=lower_3d, strict=strict)
+        plan = compile_stored(model, options) if file is None else compiler.Plan.load(file)
     is_other = file is not None and not arguments.is_of(plan, model)
     if is_other:
         warning = f"warning: {file} is not the plan of {model}, or the model has changed"
