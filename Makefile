@@ -376,6 +376,7 @@ conformance: $(VENV)/.dev ## the backend tests of the onnx package: how many pas
 	$(SAY) "Backend tests of the onnx package, and again with 3-D operators lowered"
 	$(BIN)/python -m tests.onnx_backend.ledger
 	$(BIN)/python -m tests.onnx_backend.ledger --lower-3d
+	$(BIN)/python -m tests.onnx_backend.scoreboard build/scoreboard
 
 bless: $(VENV)/.dev ## accept the present output as the expected output of the golden tests, and the present facts of models
 	$(SAY) "Blessing goldens and facts: review the difference before you commit it"

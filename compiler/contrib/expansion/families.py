@@ -14,6 +14,7 @@ FAMILIES = {
     ("com.microsoft", "CausalConvWithState"): "causal_conv",
     ("com.microsoft", "CropAndResize"): "crop_and_resize",
     ("com.microsoft", "DequantizeLinear"): "quantize",
+    ("com.microsoft", "DynamicQuantizeLSTM"): "dynamic_quantize_lstm",
     ("com.microsoft", "DynamicQuantizeMatMul"): "quantize",
     ("com.microsoft", "EmbedLayerNormalization"): "norm",
     ("com.microsoft", "ExpandDims"): "standard",
