@@ -81,8 +81,8 @@ def find_crash(
     *,
     dims: Mapping[str, int] | None = None,
     lower_3d: bool = False,
-    strict: bool = False,
     threads: int | None = None,
+    strict: bool = False,
     on_phase: Callable[[str], None] = lambda _: None,
 ) -> Crash | None:
     """Find the first pass that makes the compiler or a run crash; `None` if the optimized plan compiles and runs.

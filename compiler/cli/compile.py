@@ -342,7 +342,7 @@ def _show(plan: Plan, record: Record) -> None:
     quantized.show_weights([report for report, _ in record.passes])
     volumes.show_prices([report for report, _ in record.passes])
     custom.show_custom_ops(plan.custom_ops)
-    before = record.passes[0][0].nodes_before if record.passes else 0
+    before = next((report.nodes_before for report, _ in record.passes if report.name != "load"), 0)
     steps = _steps(plan)
     kinds = ", ".join(f"{count} {name}" for name, count in steps.most_common())
     summary = f"nodes: {before}, steps: {sum(steps.values())} ({kinds})"

@@ -59,7 +59,7 @@ def _written(kind: str, provider: str, weights: str, folder: Path) -> Iterator[d
         ir.save(exact(model), folder / f"{name}.onnx")
         cases = [f"{name}.{number}.npz" for number in range(len(sets))]
         for case, arrays in zip(cases, sets, strict=True):
-            np.savez(folder / case, **arrays)  # type: ignore[arg-type]  (names of inputs are no options of savez)
+            np.savez(folder / case, **arrays)  # type: ignore[arg-type]
         source = f"mobius.build_from_module: {kind}, execution_provider={provider!r}, {weights}"
         yield {"name": name, "file": f"{name}.onnx", "source": source, "tags": ["mobius", weights], "cases": cases}
 

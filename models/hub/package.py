@@ -19,8 +19,11 @@ __all__ = ["PROMPT", "PROVIDERS", "STEP", "WEIGHTS", "exact", "inputs", "package
 PROVIDERS = ("default", "cpu")
 WEIGHTS: dict[str, dict[str, Any]] = {"f32": {}, "f16": {"is_half": True}, "int4": {"bits": 4}}
 """The kinds of weights, and the arguments of `configured`."""
-PROMPT, STEP = {"batch": 2, "new": 5, "past": 0}, {"batch": 2, "new": 1, "past": 4}
-"""The sizes of the inputs: a prompt without a past, and one more token after four."""
+PROMPT, STEP = {"batch": 1, "new": 5, "past": 0}, {"batch": 2, "new": 1, "past": 4}
+"""The sizes of the inputs: a prompt without a past, and one more token after four, for two rows.
+
+The masks of some encoders of mobius-onnx broadcast only for one row.
+"""
 SAMPLES = {"audio_seq_len": 16}
 """The sizes of dimensions that other sizes determine."""
 OTHER = 8

@@ -51,7 +51,10 @@ OF_CLASSES: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
     (("Qwen35", "Qwen3Next"), DELTA),
 )
 """Parts of the names of classes, and the attributes of such classes."""
-SHARED = {"num_kv_shared_layers": 2, "hidden_size_per_layer_input": 0, "vocab_size_per_layer_input": 0}
+SHARED = {
+    "num_kv_shared_layers": 2, "layer_types": ["sliding_attention", "full_attention"], "sliding_window": 8,
+    "hidden_size_per_layer_input": 0, "vocab_size_per_layer_input": 0,
+}  # fmt: skip
 DRAFT = {"draft_vocab_size": 48, "target_hidden_size": 64, "num_hidden_layers": 1}
 OF_KINDS: dict[str, dict[str, Any]] = {
     "DFlashDraftModel": {"target_layer_ids": [0, 1]},
