@@ -85,9 +85,7 @@ def command(
         warnings, refusal = _findings(model, compiling.options)
     operators = _operators(counts, refusal)
     findings = [*warnings, *refusal.diagnostics]
-    placed = (
-        _placement(model, compiling.options) if device != "cpu" and not refusal.diagnostics else []
-    )
+    placed = _placement(model, compiling.options) if device != "cpu" and not refusal.diagnostics else []
     missing = [step for step in placed if step.host == "no_kernel"]
     is_right = not refusal.diagnostics and not (strict_device and missing)
     if as_json:

@@ -17,8 +17,8 @@ import numpy as np
 import onnx_ir as ir
 from rich.console import Console
 
-from models.hub.package import PROMPT, PROVIDERS, STEP, WEIGHTS, exact, inputs, package
-from models.hub.sizes import SELECTION, architectures
+from models.hub.package import PROMPT, PROVIDERS, STEP, exact, inputs, package
+from models.hub.sizes import EVERY, SELECTION, architectures
 
 console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
 
@@ -30,17 +30,18 @@ console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
 def main(names: tuple[str, ...], folder: Path, is_all: bool) -> None:
     """Build the named architectures, by default a selection, and write FOLDER/INDEX.json.
 
-    Each architecture is built for both execution providers, with float32, float16 and 4-bit weights. With --all, some
-    architectures cannot be built in tiny sizes: the command lists them, and continues.
+    Each architecture is built for the execution providers `default` and `cpu`, with float32, float16 and 4-bit
+    weights; those of the selection only with weights that onnxruntime runs. With --all, some architectures cannot be
+    built in tiny sizes: the command lists them, and continues.
     """
     known = architectures()
     if unknown := [name for name in names if name not in known]:
         raise click.UsageError(f"there is no architecture {unknown[0]}")
-    chosen = list(names) or (known if is_all else list(SELECTION))
+    chosen = dict.fromkeys(names or known, EVERY) if names or is_all else SELECTION
     folder.mkdir(parents=True, exist_ok=True)
     index: list[dict[str, Any]] = []
     failed = 0
-    for kind, provider, weights in product(chosen, PROVIDERS, WEIGHTS):
+    for kind, provider, weights in ((kind, *pair) for kind in chosen for pair in product(PROVIDERS, chosen[kind])):
         try:
             index += _written(kind, provider, weights, folder)
         except Exception as error:  # mobius-onnx raises many types of exception

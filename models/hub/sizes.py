@@ -5,13 +5,15 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-__all__ = ["SELECTION", "architectures", "configured"]
+__all__ = ["EVERY", "SELECTION", "architectures", "configured"]
 
-SELECTION = (
-    "llama", "qwen3", "gemma3_text", "gemma4_text", "phi3", "gpt2", "gpt_oss", "mixtral", "deepseek_v3", "qwen3_next",
-    "mamba", "bamba", "bert", "modernbert", "t5", "whisper", "vit", "llava",
-)  # fmt: skip
-"""The architectures that `make zoo-hub` builds: together they have all operators of the whole set."""
+EVERY = ("f32", "f16", "int4")
+SELECTION = {
+    "llama": EVERY, "gemma3_text": EVERY, "gemma4_text": EVERY, "gemma4_assistant": EVERY, "gpt_oss": EVERY,
+    "qwen3_next": ("f32", "int4"), "mamba": ("f32",), "bamba": ("f32",), "bert": ("f32", "f16"), "t5": ("f32",),
+    "whisper": ("f32",), "vit": ("f32",), "llava": ("f32", "int4"),
+}  # fmt: skip
+"""The architectures that `make zoo-hub` builds, and the kinds of their weights."""
 
 BASE: dict[str, Any] = {
     "vocab_size": 96, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
@@ -31,7 +33,7 @@ LATENT = {
 }  # fmt: skip
 DELTA = {
     "linear_num_value_heads": 4, "linear_num_key_heads": 2, "linear_key_head_dim": 16, "linear_value_head_dim": 16,
-    "layer_types": ["linear_attention", "full_attention"], "partial_rotary_factor": 0.5,
+    "layer_types": ["linear_attention", "full_attention"],
 }  # fmt: skip
 VISION = {
     "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2, "image_size": 32,

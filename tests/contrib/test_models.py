@@ -73,6 +73,22 @@ def test_a_chain_in_float16() -> None:
     same(given, {"h0": X.astype(np.float16), "places": PLACES}, 5e-3)
 
 
+def test_a_layer_without_keys_of_its_own() -> None:
+    """As Gemma's layers with a shared cache are written: empty keys, whose batch is known at run time only."""
+    text = """
+        m (float[B, S, 32] q, float[B, 2, P, 16] k, float[B, 2, P, 16] v, int32[B] last, int32 total)
+        => (float[B, S, 32] y, float[B, 2, P, 16] key, float[B, 2, P, 16] value) {
+            batch = Shape <start = 0, end = 1> (q)
+            sizes = Concat <axis = 0> (batch, width)
+            none = ConstantOfShape (sizes)
+            y, key, value = com.microsoft.GroupQueryAttention <num_heads = 2, kv_num_heads = 2>
+                (q, none, none, k, v, last, total)
+        }
+    """
+    feeds = {"q": normal(2, 1, 32), "k": normal(2, 2, 7, 16), "v": normal(2, 2, 7, 16, seed=1)}
+    same(model(text, width=np.array([0, 32])), {**feeds, "last": np.int32([6, 3]), "total": np.array(7, np.int32)})
+
+
 def test_in_a_branch_and_a_loop() -> None:
     text = """
         m (float[B, S, 32] x, bool c, int64 n) => (float[B, S, 32] y) {
