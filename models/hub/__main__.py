@@ -41,7 +41,7 @@ def main(names: tuple[str, ...], folder: Path, is_all: bool) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     index: list[dict[str, Any]] = []
     failed = 0
-    for kind, provider, weights in ((kind, *pair) for kind in chosen for pair in product(PROVIDERS, chosen[kind])):
+    for kind, provider, weights in ((name, *each) for name in chosen for each in product(PROVIDERS, chosen[name])):
         try:
             index += _written(kind, provider, weights, folder)
         except Exception as error:  # mobius-onnx raises many types of exception
