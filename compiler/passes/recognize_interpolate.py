@@ -31,6 +31,8 @@ _NEAREST_EXACT = {
     "coordinate_transformation_mode": "half_pixel",
     "nearest_mode": "round_prefer_ceil",
 }
+_HALFWAY = 1e-6
+"""A coordinate less than this from the middle of two elements is as near to both."""
 _NEAREST = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
 _LINEAR = {"mode": "linear", "coordinate_transformation_mode": "half_pixel"}
 _LINEAR_CORNERS = {"mode": "linear", "coordinate_transformation_mode": "align_corners"}
@@ -163,7 +165,8 @@ def _exact_coordinates(how: dict[str, Any], size: int, new: int, scale: float | 
 
 def _nearest_places(how: dict[str, Any], size: int, new: int, scale: float | None) -> np.ndarray:
     coordinates = _coordinates(how, size, new, scale)
-    rounded = np.floor(coordinates + 0.5) if how is _NEAREST_EXACT else np.floor(coordinates)
+    below = np.floor(coordinates)
+    rounded = below + (coordinates - below > 0.5 - _HALFWAY) if how is _NEAREST_EXACT else below
     return np.clip(rounded, 0, size - 1).astype(np.int64)
 
 

@@ -21,6 +21,10 @@ pub enum Interpolation {
     Cubic(f32),
 }
 
+/// The largest error of a coordinate in the middle of two positions, as [`Rounding`] sees it. `y / scale` in `f32` may be a
+/// rounding error away from the middle.
+const HALFWAY: f64 = 1e-6;
+
 /// The rounding of a coordinate to the nearest position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Rounding {
@@ -28,9 +32,10 @@ pub enum Rounding {
     Floor,
     /// `⌈x⌉`
     Ceil,
-    /// The nearest position; of two, the lower one.
+    /// The nearest position; of two, the lower one. A coordinate less than [`HALFWAY`] from the middle of two is as near to
+    /// both, as in onnxruntime.
     RoundPreferFloor,
-    /// The nearest position; of two, the higher one.
+    /// The nearest position; of two, the higher one. The same holds near the middle.
     RoundPreferCeil,
     /// `⌈x⌉` if the axis shrinks, else `⌊x⌋`, as in onnxruntime before opset 11.
     CeilWhenShrinking,
@@ -184,13 +189,14 @@ impl AxisMap {
 impl Rounding {
     /// The position nearest to a coordinate. It may lie outside the axis.
     pub fn round(self, x: f64, shrinks: bool) -> i64 {
+        let (below, beyond) = (x.floor(), x - x.floor() - 0.5);
         (match self {
-            Rounding::Floor => x.floor(),
+            Rounding::Floor => below,
             Rounding::Ceil => x.ceil(),
             Rounding::CeilWhenShrinking if shrinks => x.ceil(),
-            Rounding::CeilWhenShrinking => x.floor(),
-            Rounding::RoundPreferFloor => (x - 0.5).ceil(),
-            Rounding::RoundPreferCeil => (x + 0.5).floor(),
+            Rounding::CeilWhenShrinking => below,
+            Rounding::RoundPreferFloor => below + f64::from(beyond >= HALFWAY),
+            Rounding::RoundPreferCeil => below + f64::from(beyond > -HALFWAY),
         }) as i64
     }
 }
@@ -291,6 +297,18 @@ mod tests {
             assert_eq!([-0.5, 0.5, 1.5].map(|x| rounding.round(x, false)), expected, "{rounding:?}");
         }
         assert_eq!([false, true].map(|shrinks| CeilWhenShrinking.round(1.25, shrinks)), [1, 2]);
+    }
+
+    #[test]
+    fn coordinates_near_the_middle_are_halves() {
+        for x in [7.499_999_5f32, 7.5, 7.500_000_5].map(f64::from) {
+            assert_eq!(Rounding::RoundPreferFloor.round(x, false), 7);
+            assert_eq!(Rounding::RoundPreferCeil.round(x, false), 8);
+        }
+        for (x, nearest) in [(28.499_998f32, 28), (28.500_002, 29)] {
+            assert_eq!(Rounding::RoundPreferFloor.round(x.into(), false), nearest);
+            assert_eq!(Rounding::RoundPreferCeil.round(x.into(), false), nearest);
+        }
     }
 
     #[test]
