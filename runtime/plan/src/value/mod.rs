@@ -5,6 +5,7 @@ use std::sync::Arc;
 pub(crate) mod grown;
 pub(crate) mod held;
 pub(crate) mod items;
+pub(crate) mod rows;
 pub(crate) mod storages;
 pub(crate) mod strings;
 
@@ -29,7 +30,8 @@ pub enum Value {
     Tensor(Array),
     /// A tensor of strings.
     Strings(Strings),
-    /// A numeric tensor of a state that grows in place. Only some kernels read it; a run gives the others a copy.
+    /// A numeric tensor of a state that changes in place. Only some kernels read it if its storage is longer; a run gives the
+    /// others a copy.
     Grown(Box<Grown>),
     /// A sequence of values of one type.
     Sequence(Items),
