@@ -63,6 +63,12 @@ impl Value {
         }
     }
 
+    /// The address of the first element of a tensor on the host; 0 for other values, and for a tensor without elements.
+    pub fn address(&self) -> usize {
+        let bytes = self.tensor().ok().and_then(|array| array.bytes_on_host().ok());
+        bytes.filter(|bytes| !bytes.is_empty()).map_or(0, |bytes| bytes.as_ptr().addr())
+    }
+
     /// Returns the tensor, or an error that describes the value.
     pub fn tensor(&self) -> Result<&Array> {
         match self {
