@@ -103,9 +103,9 @@ def test_the_program_for_sessions_runs(folder: Path, capsys: pytest.CaptureFixtu
     page = (ROOT / "docs/using-from-python.md").read_text()
     exec(block(page, "import asyncio"), {})
     exec(block(page.partition("## Kinds of errors")[2], "import compiler"), {})
-    shapes, names, classes, count = capsys.readouterr().out.splitlines()
+    shapes, names, classes, passed, count = capsys.readouterr().out.splitlines()
     assert shapes.startswith("{'logits': (1, 10)") and names == "['logits']"
-    assert re.fullmatch(r"\[[0-9]\]", classes) and count == "2"
+    assert re.fullmatch(r"\[[0-9]\]", classes) and (passed, count) == ("(1, 10)", "2")
 
 
 def test_the_program_for_many_rows_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -104,8 +104,8 @@ DERIVE = [{"compare"}, {"kernel", "structure"}, {"expand"}]
 
 PYTHON = [
     {"errors", "files", "memory"},
-    {"arrays", "dlpack", "functions"},
-    {"device_arrays"},
+    {"arrays", "dlpack"},
+    {"device_arrays", "functions"},
     {"outputs", "weights"},
     {"custom"},
     {"session"},

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         AttentionScores as AttentionScores,
     )
     from compiler.plan.ops.binary import Binary as Binary
+    from compiler.plan.ops.cache import AppendRows as AppendRows
     from compiler.plan.ops.cast import BitCast as BitCast, Cast as Cast, Round as Round
     from compiler.plan.ops.col2im import Col2Im as Col2Im
     from compiler.plan.ops.conditional import Clip as Clip, Where as Where
@@ -190,6 +191,7 @@ else:  # otherwise any misspelled name would have a type
     _NAMES = {
         "attention": "Attention AttentionGuard AttentionScores",
         "binary": "Binary",
+        "cache": "AppendRows",
         "cast": "BitCast Cast Round",
         "col2im": "Col2Im",
         "conditional": "Clip Where",

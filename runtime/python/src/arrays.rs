@@ -77,7 +77,7 @@ fn from_array(array: &Bound<'_, PyUntypedArray>, passing: Passing) -> PyResult<V
 }
 
 /// Returns the logical type of an array's elements.
-fn dtype_of(array: &Bound<'_, PyUntypedArray>) -> PyResult<DType> {
+pub fn dtype_of(array: &Bound<'_, PyUntypedArray>) -> PyResult<DType> {
     let number = array.dtype();
     let is_numpy = number.num() < NPY_TYPES::NPY_USERDEF as i32;
     Ok(match (number.kind(), number.itemsize()) {

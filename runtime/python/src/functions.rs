@@ -3,9 +3,13 @@
 use candle_plan::error::{Error, ErrorKind};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_memory::allocator;
+use numpy::{PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 
+use crate::arrays::dtype_of;
+use crate::dlpack::host_capsule;
 use crate::errors::to_python;
 
 /// Returns the types of an op's outputs as JSON. `op` is the op as JSON. `inputs` is a JSON list of the inputs' types,
@@ -81,6 +85,17 @@ pub fn levels() -> Vec<&'static str> {
 #[pyfunction]
 pub fn error_kinds() -> Vec<&'static str> {
     ErrorKind::ALL.iter().map(|kind| kind.name()).collect()
+}
+
+/// Makes a DLPack capsule of a NumPy array in row-major order, which keeps the array. Raises `BufferError` if DLPack has no
+/// such elements.
+#[pyfunction]
+pub fn capsule<'py>(array: &Bound<'py, PyUntypedArray>) -> PyResult<Bound<'py, PyAny>> {
+    if !array.is_c_contiguous() {
+        return Err(PyBufferError::new_err("the array is not in row-major order"));
+    }
+    let dtype = dtype_of(array).map_err(|error| PyBufferError::new_err(error.to_string()))?;
+    host_capsule(array, dtype)
 }
 
 /// Returns the number of processors that this process may use.

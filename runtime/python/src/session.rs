@@ -208,6 +208,20 @@ impl Session {
         Ok(Some(named))
     }
 
+    /// Runs the plan. Returns the addresses from which it reads the inputs, and each output with the address that it had in the
+    /// runtime: 0 for values that are no tensors on the host.
+    fn addresses<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: &Bound<'py, PyDict>,
+    ) -> PyResult<(Vec<usize>, Vec<(usize, Bound<'py, PyAny>)>)> {
+        let inputs = self.values(inputs, Passing::Lend)?;
+        let read = inputs.iter().map(Value::address).collect();
+        let outputs = interruptible(py, None, |stop| self.inner.run_until(inputs, stop))?;
+        let output = |value: Value| Ok((value.address(), to_python_value(py, value)?));
+        Ok((read, outputs.into_iter().map(output).collect::<PyResult<_>>()?))
+    }
+
     /// The choices made before a run, as JSON.
     fn prepared(&self) -> String {
         json!(self.inner.prepared()).to_string()

@@ -5,6 +5,7 @@
 
 mod attention;
 mod binary;
+mod cache;
 mod cast;
 mod col2im;
 mod conditional;
@@ -41,6 +42,7 @@ mod repeat;
 mod resize;
 mod rotary;
 mod rounded_matmul;
+mod rows;
 mod scatter;
 mod select;
 mod shapes;
@@ -63,6 +65,7 @@ use crate::types::Types;
 use crate::value::Value;
 
 pub(crate) use copy::copied;
+pub(crate) use rows::RowsOnGpu;
 pub(crate) use shapes::{has_few_dimensions, takes_indices};
 #[cfg(test)]
 pub(crate) use transfer::download;
@@ -86,6 +89,11 @@ pub trait OnGpu: std::fmt::Debug + Send + Sync {
     /// The inputs that the kernel [takes](crate::kernel::Kernel::takes), whatever their type.
     fn in_place(&self) -> &'static [usize] {
         &[]
+    }
+
+    /// Whether the kernel reads the storage of a tensor that grows; see [`Kernel::reads_grown`](crate::kernel::Kernel::reads_grown).
+    fn reads_grown(&self, _input: usize, _from_end: usize) -> bool {
+        false
     }
 
     /// Returns the error for a value that the kernel reported. It equals the error of the CPU kernel.

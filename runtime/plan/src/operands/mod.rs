@@ -5,6 +5,7 @@
 //! see the operands of a run. Code that only one device needs is beside the kernels of this device.
 
 pub(crate) mod attention;
+pub(crate) mod cache;
 pub(crate) mod norm;
 pub(crate) mod pad;
 pub(crate) mod recurrent;

@@ -4,10 +4,13 @@
 //! these inputs from the state. If the run succeeds, its outputs take their place. The values stay on the session's device.
 //!
 //! A state holds on to the values of the last run until the next one has succeeded. Their storage is shared meanwhile, so
-//! no step overwrites it, and a run that fails leaves the state as it was. A value that [grows in
-//! place](crate::value::Grown) is longer after a run, and its former part is the same.
+//! no step overwrites it, and a run that fails leaves the state as it was. Steps change some values [in
+//! place](crate::value::Grown): they write new rows, mostly behind the others. A run that fails [writes the former rows
+//! back](crate::growing).
 
 mod file;
+#[cfg(test)]
+mod growth_tests;
 mod pairs;
 mod start;
 #[cfg(test)]
@@ -15,19 +18,19 @@ mod tests;
 mod truncate;
 mod values;
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use candle_plan_kernels::threads::Threads;
 
 use crate::error::{Error, Result};
+use crate::growing::Growing;
 use crate::plan::ValueId;
 use crate::request::Request;
 use crate::session::Session;
 use crate::value::{Array, Value};
 use pairs::Pairs;
 pub use start::Start;
-use values::{length_of, packed, settled};
+use values::{hollow, length_of, packed, settled};
 
 /// The values that runs of one plan hand on. A clone is a fork: it shares the values until one of the two goes on.
 #[derive(Debug, Clone)]
@@ -72,15 +75,23 @@ impl Session {
         let inputs = state.inputs(self, inputs).inspect_err(|_| state.forget(&undecided))?;
         let (outputs, kept) = state.pairs.outputs(request.only);
         let request = Request { only: Some(&outputs), ..*request };
-        let growing = RefCell::new(std::mem::take(&mut state.values));
+        let growing = Growing::of(std::mem::take(&mut state.values));
         let run = self.executable.run_keeping(inputs, &self.threads, &request, (kept, Some(&growing)));
-        state.values = growing.into_inner();
-        let taken = run.and_then(|mut results| {
-            state.take(results.split_off(kept))?;
-            Ok(results)
+        let run = run.and_then(|mut results| {
+            let values = state.taken(results.split_off(kept))?;
+            Ok((results, values))
         });
-        let results = taken.inspect_err(|_| state.forget(&undecided))?;
-        results.into_iter().map(|value| packed(value, &self.threads)).collect()
+        match run {
+            Ok((results, values)) => {
+                state.values = values;
+                results.into_iter().map(|value| packed(value, &self.threads)).collect()
+            }
+            Err(error) => {
+                state.values = growing.restored().unwrap_or_default(); // `check` refuses a state without values
+                state.forget(&undecided);
+                Err(error)
+            }
+        }
     }
 }
 
@@ -126,8 +137,11 @@ impl State {
         for (pair, value) in self.pairs.list.iter().zip(&self.values) {
             let copy = match value {
                 None => continue,
-                Some(Value::Tensor(array)) if array.is_on_device() => array.to_host()?.into(),
                 Some(value) => packed(value.clone(), &Threads::serial())?,
+            };
+            let copy = match copy {
+                Value::Tensor(array) if array.is_on_device() => array.to_host()?.into(),
+                copy => copy,
             };
             values.push((pair.input.name.as_str(), copy));
         }
@@ -135,7 +149,10 @@ impl State {
     }
 
     fn arrays(&self) -> impl Iterator<Item = &Array> {
-        self.values.iter().flatten().filter_map(|value| value.tensor().ok())
+        self.values.iter().flatten().filter_map(|value| match value {
+            Value::Grown(grown) => Some(grown.storage().0),
+            value => value.tensor().ok(),
+        })
     }
 
     /// Checks that a session can go on with the state.
@@ -147,7 +164,7 @@ impl State {
             return Err(Error::State("the state belongs to another plan: make one with this session".to_string()));
         }
         if self.values.len() != self.pairs.list.len() {
-            return Err(Error::State("a run with the state panicked: reset the state".to_string()));
+            return Err(Error::State("a run with the state broke off: reset the state".to_string()));
         }
         match self.arrays().map(Array::device).find(|device| *device != "cpu" && *device != session.device()) {
             None => Ok(()),
@@ -171,12 +188,9 @@ impl State {
         let grows = &session.executable.grows;
         for ((pair, value), &grows) in self.pairs.list.iter().zip(&mut self.values).zip(grows) {
             let first = value.clone().map_or_else(|| self.start.zeros(pair, &named), Ok)?;
-            let ready = if grows { pair.growing(first)? } else { packed(first, &session.threads)? };
-            held.push(match &ready {
-                Value::Grown(grown) => Array::hollow(grown.dims(), grown.dtype()).into(),
-                other => other.clone(),
-            });
-            *value = Some(ready);
+            let first = if grows { first } else { packed(first, &session.threads)? };
+            held.push(if grows { hollow(&first)? } else { first.clone() });
+            *value = Some(first);
         }
         let mut inputs = vec![Value::None; kinds.len()];
         for (&at, value) in places.iter().zip(given) {
@@ -195,14 +209,13 @@ impl State {
         }
     }
 
-    /// Takes the outputs of a run as the next values.
-    fn take(&mut self, results: Vec<Value>) -> Result<()> {
+    /// The next values, from the outputs of a run.
+    fn taken(&self, results: Vec<Value>) -> Result<Vec<Option<Value>>> {
         let mut values = Vec::with_capacity(results.len());
         for (pair, value) in self.pairs.list.iter().zip(results) {
             pair.check(&value, &format!(" as the output {:?} of the run before it", pair.output.name))?;
             values.push(Some(settled(value)?));
         }
-        self.values = values;
-        Ok(())
+        Ok(values)
     }
 }

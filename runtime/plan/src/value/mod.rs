@@ -5,6 +5,7 @@ use std::sync::Arc;
 pub(crate) mod grown;
 pub(crate) mod held;
 pub(crate) mod items;
+pub(crate) mod rows;
 pub(crate) mod storages;
 pub(crate) mod strings;
 
@@ -29,7 +30,8 @@ pub enum Value {
     Tensor(Array),
     /// A tensor of strings.
     Strings(Strings),
-    /// A numeric tensor of a state that grows in place. Only some kernels read it; a run gives the others a copy.
+    /// A numeric tensor of a state that changes in place. Only some kernels read it if its storage is longer; a run gives the
+    /// others a copy.
     Grown(Box<Grown>),
     /// A sequence of values of one type.
     Sequence(Items),
@@ -59,6 +61,12 @@ impl Value {
             Value::Grown(grown) => Ok(grown.dims()),
             value => Ok(value.tensor()?.dims()),
         }
+    }
+
+    /// The address of the first element of a tensor on the host; 0 for other values, and for a tensor without elements.
+    pub fn address(&self) -> usize {
+        let bytes = self.tensor().ok().and_then(|array| array.bytes_on_host().ok());
+        bytes.filter(|bytes| !bytes.is_empty()).map_or(0, |bytes| bytes.as_ptr().addr())
     }
 
     /// Returns the tensor, or an error that describes the value.
