@@ -7,6 +7,7 @@
 pub(crate) mod attention;
 pub(crate) mod norm;
 pub(crate) mod pad;
+#[cfg(feature = "recurrent")]
 pub(crate) mod recurrent;
 pub(crate) mod reduce;
 pub(crate) mod repeat;
@@ -14,4 +15,5 @@ pub(crate) mod resize;
 pub(crate) mod rotary;
 pub(crate) mod select;
 pub(crate) mod sort;
+#[cfg(feature = "image")]
 pub(crate) mod unpool;
