@@ -2,9 +2,8 @@
 
 use std::ffi::{c_void, CStr};
 
-use candle_plan::dtype::DType;
-use candle_plan::lend::Lent;
-use candle_plan::value::Array;
+use candle_plan::internal::{Array, Lent};
+use candle_plan::DType;
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;

@@ -12,6 +12,8 @@ mod views;
 mod word;
 pub mod words;
 
+pub(crate) use word::by_width;
+
 use std::ops::Range;
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@ use candle_plan_device::Gpu;
 use super::gemm::{Matrices, Product};
 use super::integer_product::{is_integer, Group, Integers};
 use super::launch::alloc_uninit;
-use super::program::OnGpuProgram;
+use super::program::{finished, OnGpuProgram};
 use super::OnGpu;
 use crate::broadcast::shape_from;
 use crate::error::Result;
@@ -45,10 +45,7 @@ impl OnGpu for MatMulOnGpu {
         let stacks = Stacks::new(a.dims(), call.value(1)?.dims()?, self.transposed, matrix_size(b.dims()))?;
         let y = alloc_uninit(gpu, &stacks.dims, a.dtype())?;
         stacks.multiply(gpu, [a, b, &y], self.transposed)?;
-        if let Some(epilogue) = &self.epilogue {
-            epilogue.run(call, &y, true, None)?;
-        }
-        Ok(vec![y.into()])
+        finished(self.epilogue.as_ref(), call, y)
     }
 }
 

@@ -7,15 +7,18 @@ mod attention;
 mod binary;
 mod cache;
 mod cast;
+#[cfg(feature = "image")]
 mod col2im;
 mod conditional;
 mod conv;
 mod copy;
 mod cumulative;
+#[cfg(feature = "detection")]
 mod detection;
 mod gather;
 mod gemm;
 mod generate;
+#[cfg(feature = "image")]
 mod grid_sample;
 mod int8;
 mod integer;
@@ -36,6 +39,7 @@ mod program;
 mod qlinear;
 mod qlinear_elementwise;
 mod quantize;
+#[cfg(feature = "recurrent")]
 mod recurrent;
 mod reduce;
 mod repeat;
@@ -52,6 +56,7 @@ mod sort;
 mod team;
 mod transfer;
 mod unary;
+#[cfg(feature = "image")]
 mod unpool;
 
 use candle_plan_device::{Gpu, Report};

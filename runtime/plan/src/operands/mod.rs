@@ -8,6 +8,7 @@ pub(crate) mod attention;
 pub(crate) mod cache;
 pub(crate) mod norm;
 pub(crate) mod pad;
+#[cfg(feature = "recurrent")]
 pub(crate) mod recurrent;
 pub(crate) mod reduce;
 pub(crate) mod repeat;
@@ -15,4 +16,5 @@ pub(crate) mod resize;
 pub(crate) mod rotary;
 pub(crate) mod select;
 pub(crate) mod sort;
+#[cfg(feature = "image")]
 pub(crate) mod unpool;

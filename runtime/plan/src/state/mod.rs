@@ -29,10 +29,27 @@ use crate::request::Request;
 use crate::session::Session;
 use crate::value::{Array, Value};
 use pairs::Pairs;
-pub use start::Start;
+use start::Start;
 use values::{hollow, length_of, packed, settled};
 
-/// The values that runs of one plan hand on. A clone is a fork: it shares the values until one of the two goes on.
+/// The values that runs of one plan hand on, such as the caches of a language model. They stay on the session's device. A
+/// clone is a fork: it shares the values until one of the two goes on.
+///
+/// ```
+/// use candle_plan::{Error, Request, Session, Value};
+///
+/// # fn main() -> Result<(), Error> {
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/state.plan");
+/// let session = Session::builder(path).build()?;
+/// let mut state = session.new_state()?;
+/// for rows in [3, 1] {
+///     let x = Value::new(vec![1f32; rows * 4], &[rows, 4])?;
+///     session.run_with(&mut state, vec![x], &Request::default())?;
+/// }
+/// assert_eq!(state.length(), Some(4));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct State {
     pairs: Arc<Pairs>,
@@ -42,14 +59,25 @@ pub struct State {
 }
 
 impl Session {
-    /// Makes a state for runs of this plan, of this session and of others with the same plan.
+    /// Makes a state for runs of this plan, of this session and of others with the same plan. It begins with zeros, with
+    /// size 0 along the axis that grows.
     ///
     /// # Errors
-    /// [`Error::State`] if the plan has no state, or `start` names no input or dimension of it; [`Error::Input`] if an
-    /// initial value does not fit its input.
-    pub fn new_state(&self, start: Start) -> Result<State> {
+    /// [`Error::State`] if the plan has no state.
+    pub fn new_state(&self) -> Result<State> {
+        self.new_state_from(Vec::new(), Vec::new())
+    }
+
+    /// [`Session::new_state`] with these first values, by the names of inputs. The others are zeros. `sizes` are sizes of
+    /// the zeros: of a symbol (`batch`), or of a dimension of an input (`state.1`). A run decides the sizes of symbols
+    /// that the other inputs have too.
+    ///
+    /// # Errors
+    /// [`Error::State`] if the plan has no state, or no input or dimension of a name; [`Error::Input`] if a value does not
+    /// fit its input.
+    pub fn new_state_from(&self, values: Vec<(String, Value)>, sizes: Vec<(String, usize)>) -> Result<State> {
         let pairs = Pairs::of(&self.executable)?;
-        let start = start.checked(&pairs)?;
+        let start = Start { values, sizes }.checked(&pairs)?;
         let values = start.values(&pairs);
         Ok(State { pairs: Arc::new(pairs), start: Arc::new(start), values })
     }
