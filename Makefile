@@ -48,7 +48,7 @@ EXTENSION := cd runtime && for file in target/maturin/pyo3-config-*.txt; do \
 	[ ! -e "$$file" ] || export PYO3_CONFIG_FILE="$$PWD/$$file"; done; cargo build --features extension-module
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build quick quick-emulator quick-cuda test check format reformat lint lint-cuda types test-rust test-python test-levels test-fast test-lowest test-newest test-processors test-emulated test-arm test-page sanitize generate bless bench bench-models bench-small bench-kernels bench-startup bench-commits zoo zoo-slice bless-slice cuda cuda-bundle cuda-check emulator fuzz wheel arm-tools clean
+.PHONY: help demo build quick quick-emulator quick-cuda test check format reformat lint lint-cuda types test-rust test-python test-levels test-fast test-lowest test-newest test-processors test-emulated test-arm test-page sanitize generate bless bench bench-models bench-small bench-kernels bench-startup bench-commits zoo zoo-hub zoo-slice bless-slice cuda cuda-bundle cuda-check emulator fuzz wheel arm-tools clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -143,6 +143,14 @@ zoo: $(VENV)/.models ## compare hundreds of models with onnxruntime, after expor
 	$(SAY) "Checking the models of $(ZOO)"
 	$(BIN)/candlec zoo run --zoo $(ZOO) $(KNOWN)
 	$(BIN)/candlec zoo run --zoo $(ZOO) $(KNOWN) --unpin
+
+HUB := --zoo build/hub --baseline models/hub/zoo.toml --results build/hub/results.jsonl
+zoo-hub: $(VENV)/.dev ## the same for graphs as model hubs serve them, with onnxruntime's own operators; HUB_MODELS=--all builds all
+	$(SAY) "Building models with mobius-onnx"
+	$(BIN)/python -m models.hub --folder build/hub $(HUB_MODELS)
+	$(SAY) "Checking them against onnxruntime, with fixed and with symbolic shapes"
+	$(BIN)/candlec zoo run $(HUB)
+	$(BIN)/candlec zoo run $(HUB) --unpin
 
 # The facts of the slice hold for the versions of packages in models/families/constraints.txt.
 SLICE := --zoo build/families --only @models/families/slice.txt --facts models/families/facts.toml
@@ -378,6 +386,7 @@ conformance: $(VENV)/.dev ## the backend tests of the onnx package: how many pas
 	$(SAY) "Backend tests of the onnx package, and again with 3-D operators lowered"
 	$(BIN)/python -m tests.onnx_backend.ledger
 	$(BIN)/python -m tests.onnx_backend.ledger --lower-3d
+	$(BIN)/python -m tests.onnx_backend.scoreboard build/scoreboard
 
 bless: $(VENV)/.dev ## accept the present output as the expected output of the golden tests, and the present facts of models
 	$(SAY) "Blessing goldens and facts: review the difference before you commit it"

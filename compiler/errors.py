@@ -125,10 +125,7 @@ PAGES = {
         "Run `onnx.checker.check_model(path, full_check=True)`. If it reports an error, export the model again. "
         "If it reports none, this is a bug in the compiler: please report it.",
     ),
-    "CC0208": Page(
-        "The operator was experimental, and ONNX removed it.",
-        "Export the model again with a current exporter.",
-    ),
+    "CC0208": Page("ONNX removed the operator, which was experimental.", "Export the model with a current exporter."),
     "CC0209": Page(
         "The registration of a custom operator does not fit the node: the rule for its types fails or returns no "
         "types, an attribute is a graph or a type, or the compiler or the model defines the operator already.",
@@ -161,13 +158,11 @@ PAGES = {
     "CC0402": Page(
         "The file declares a shape or type for a value, but another one follows from the operators. This is only a "
         "warning: the compiler ignores the declaration.",
-        "You need not do anything. To correct the file, remove its declarations and run "
-        "`onnx.shape_inference.infer_shapes`.",
+        "To correct the file, remove its declarations, and run `onnx.shape_inference.infer_shapes`.",
     ),
     "CC0403": Page(
         "No input of the model has the symbolic dimension that `--dim` names.",
-        "`candlec inspect MODEL` prints the inputs with their symbols. Name an unnamed dimension by its position: "
-        "`--dim image.0=1`.",
+        "`candlec inspect MODEL` prints the symbols. Name an unnamed dimension by its position: `--dim image.0=1`.",
     ),
     "CC0404": Page(
         "The model declares an element type for an output, but another one follows from the operators. A program that "
@@ -197,6 +192,11 @@ PAGES = {
         "that you want to keep.",
         "Correct the name. It is the name of a weight, a node or a module, or a part of its path; `*` stands for any "
         "text. `candlec compile MODEL --weights int8 --report report.html` lists the modules and nodes.",
+    ),
+    "CC0408": Page(
+        "ONNX does not allow what the file contains, but onnxruntime runs it: an attribute that a normalization does "
+        "not have, or one name of several constants. This is only a warning, which says what the compiler assumes.",
+        "Correct a misspelled attribute: the plan uses the default. `--strict` refuses such files.",
     ),
     "CC0501": Page(
         "A pass made the graph invalid.",

@@ -57,6 +57,10 @@ class Options:
     lower_3d: bool = False
     """Whether to replace operators of three spatial dimensions with 2-D ones. Otherwise the compiler refuses them,
     because no kernel computes them directly. The page docs/volumes.md lists the operators and their prices."""
+    strict: bool = False
+    """Whether to refuse a model that ONNX does not allow, although onnxruntime runs it and its meaning is clear.
+    Otherwise the compiler warns of each such place (CC0408): an attribute that LayerNormalization does not have, or one
+    name of several equal constants."""
     keep_weights: bool = False
     """Whether the plan keeps the weights of the model under their own names, so that `Session.with_weights` can replace
     them. Weights are the float initializers with more than one element. No pass uses their values: it does not fold
@@ -80,7 +84,7 @@ class Options:
             TypeError: a field has another type.
             ValueError: a number is negative, or too large for a size.
         """
-        for name in ("optimize", "lower_3d", "keep_weights", "strip_origins", "verify_passes"):
+        for name in ("optimize", "lower_3d", "strict", "keep_weights", "strip_origins", "verify_passes"):
             validate_instance(f"Options.{name}", getattr(self, name), bool, "True or False")
         for name in ("passes", "skip_passes", "keep", "keep_metadata"):
             if getattr(self, name) is not None:

@@ -234,9 +234,8 @@ def _narrowing(options: Options) -> list[Pass]:
 def compile(source: Source | Held | Changed, options: Options | None = None) -> Plan:
     """Compiles a model into a plan.
 
-    The model is a path, the bytes of a file, an `onnx.ModelProto`, an `onnx_ir.Model`, a `torch.onnx.ONNXProgram`, or a
-    `torch.export.ExportedProgram`, which PyTorch translates to ONNX first. The compiler does not change an object in
-    memory. `options` sets the sizes of dimensions, as in `Options(dims={"batch": 4})`, and chooses the passes.
+    The model is a path, the bytes of a file, or an `onnx.ModelProto`, `onnx_ir.Model`, `torch.onnx.ONNXProgram` or
+    `torch.export.ExportedProgram`, which does not change. `options` sets sizes, and chooses the passes.
 
     Raises:
         CompileError: the model is refused.
@@ -267,7 +266,9 @@ def _compiled(source: Source | Held | Changed, options: Options | None) -> list[
     if not isinstance(options, Options):
         raise TypeError(f"options are compiler.Options(…), not {type(options).__name__}")
     wrong: list[Diagnostic] = []
-    loaded = load_model(source, wrong)
+    loaded = load_model(source, wrong, strict=options.strict)
+    if loaded.warnings and options.on_pass:
+        options.on_pass(PassReport("load", warnings=[*loaded.warnings]))
     if wrong:
         raise _broken(loaded.model, wrong)
     weights = hold_weights(loaded.model) if options.keep_weights else {}
@@ -309,9 +310,8 @@ def optimize(model: ir.Model, options: Options) -> list[str]:
             options.on_model(report, model)
         facts |= step.ensures
         # The loaded model is verified as soon as its nodes are sorted; results of passes are verified on demand.
-        is_input = step is sort_nodes
-        if (is_input or options.verify_passes) and "sorted" in facts:
-            _check(model, step, is_input, refused)
+        if (step is sort_nodes or options.verify_passes) and "sorted" in facts:
+            _check(model, step, step is sort_nodes, refused)
     if refused:
         raise _completed(model, _refused(model, refused))
     return list(dict.fromkeys(step.name for phase in phases for step in phase.passes))

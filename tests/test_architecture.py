@@ -48,6 +48,7 @@ FOREIGN = {
         "frontend.held",
         "frontend.load",
         "frontend.tensors",
+        "frontend.tolerance",
         "ir.onnx_schema",
         "zoo.serialized",
     },

@@ -81,14 +81,15 @@ def find_error(
     *,
     dims: Mapping[str, int] | None = None,
     lower_3d: bool = False,
+    strict: bool = False,
     threads: int | None = None,
     tolerance: float | None = None,
     on_phase: Callable[[str], None] = lambda _: None,
 ) -> WrongResult:
     """Find the first pass after which the results differ from onnxruntime's, and the first step whose value differs.
 
-    `dims` and `lower_3d` are those of `Options`. `tolerance` is the tolerance of `verify`. The function calls
-    `on_phase` with the name of each phase.
+    `dims`, `lower_3d` and `strict` are those of `Options`. `tolerance` is the tolerance of `verify`. The function
+    calls `on_phase` with the name of each phase.
 
     Raises:
         CompileError: the model is refused.
@@ -96,7 +97,7 @@ def find_error(
         ReferenceMissing, ReferenceFailed: onnxruntime is not installed, or cannot run the model.
     """
     on_phase("comparing the optimized plan")
-    base = Options(dims=dims or {}, lower_3d=lower_3d)
+    base = Options(dims=dims or {}, lower_3d=lower_3d, strict=strict)
     plan = compile_stored(model, base)
     given = made_for(inputs, plan.inputs)
     runs = _Runs(model, given, Judge(model, threads).given(given), base, threads, tolerance, optional_passes())

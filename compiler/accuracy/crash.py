@@ -82,6 +82,7 @@ def find_crash(
     dims: Mapping[str, int] | None = None,
     lower_3d: bool = False,
     threads: int | None = None,
+    strict: bool = False,
     on_phase: Callable[[str], None] = lambda _: None,
 ) -> Crash | None:
     """Find the first pass that makes the compiler or a run crash; `None` if the optimized plan compiles and runs.
@@ -94,7 +95,7 @@ def find_crash(
         InputError: the inputs do not fit the model.
         ProcessDied: a process had too little memory, or its device cannot run plans.
     """
-    names, base = optional_passes(), Options(dims=dims or {}, lower_3d=lower_3d)
+    names, base = optional_passes(), Options(dims=dims or {}, lower_3d=lower_3d, strict=strict)
 
     def tried(count: int, given: Mapping[str, Any] | None) -> Ending:
         on_phase(f"trying the optional passes up to {names[count - 1]}" if count else "trying no optional passes")

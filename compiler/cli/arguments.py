@@ -34,6 +34,7 @@ __all__ = [
     "packing_option",
     "pin_option",
     "sizes_of",
+    "strict_option",
     "threads_option",
     "tolerance_option",
 ]
@@ -158,6 +159,14 @@ def device_option(function: Callable[..., Any]) -> Callable[..., Any]:
     metavar = "cpu|cuda|auto"
     option = click.option("--device", type=Device(), default="cpu", show_default=True, metavar=metavar, help=help_text)
     return option(function)
+
+
+def strict_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The option `--strict`."""
+    help_text = (
+        "Refuse what ONNX does not allow, also where onnxruntime runs the model and its meaning is clear (CC0408)."
+    )
+    return click.option("--strict", is_flag=True, help=help_text)(function)
 
 
 def named_device_option(help_text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

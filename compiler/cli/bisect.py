@@ -35,6 +35,7 @@ class Search:
     sizes: dict[str, int]
     dims: dict[str, int]
     lower_3d: bool
+    strict: bool
     seed: int
     what: str
     output: Path | None
@@ -63,6 +64,7 @@ class Search:
                 self.given.arrays,
                 dims=self.dims,
                 lower_3d=self.lower_3d,
+                strict=self.strict,
                 threads=self.threads,
                 on_phase=on_phase,
             )
@@ -75,7 +77,11 @@ class Search:
         shared: dict[str, Any] = {"threads": self.threads, "tolerance": self.tolerance}
         with _phases() as on_phase:
             with _suggest_crash():
-                compiling: dict[str, Any] = {"dims": self.dims, "lower_3d": self.lower_3d}
+                compiling: dict[str, Any] = {
+                    "dims": self.dims,
+                    "lower_3d": self.lower_3d,
+                    "strict": self.strict,
+                }
                 wrong = find_error(model, self.given.arrays, **compiling, on_phase=on_phase, **shared)
             if self.output is None or wrong.step is None:
                 return wrong, None
@@ -90,6 +96,7 @@ search_options = grouped(
     size_option,
     arguments.pin_option,
     lower_when_compiling,
+    arguments.strict_option,
     custom_option,
     seed_option,
     click.option(

@@ -54,6 +54,7 @@ class Chosen:
     inputs: tuple[str, ...]
     sizes: dict[str, int]
     lower_3d: bool
+    strict: bool
 
     @property
     def given(self) -> Given:
@@ -86,7 +87,7 @@ class Chosen:
         import compiler
         from compiler.bench.saved import saved
 
-        options = compiler.Options(lower_3d=self.lower_3d)
+        options = compiler.Options(lower_3d=self.lower_3d, strict=self.strict)
 
         def opened(name: str, plan: Plan | None, file: Path, model: Path | None) -> AbstractContextManager[Case]:
             known = compiler.compile(file, options) if plan is None else plan
@@ -112,7 +113,7 @@ class Chosen:
         from compiler.zoo.timing import opened
 
         entries = entries_of(self.zoo, self.only, cache=self.cache) if self.zoo else []
-        return [(entry.name, partial(opened, entry, self.lower_3d)) for entry in entries]
+        return [(entry.name, partial(opened, entry, self.lower_3d, self.strict)) for entry in entries]
 
 
 case_options = grouped(
@@ -136,6 +137,7 @@ case_options = grouped(
     input_option,
     size_option,
     lower_when_compiling,
+    arguments.strict_option,
     custom_option,
 )
 

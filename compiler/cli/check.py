@@ -6,15 +6,15 @@ import contextlib
 from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from compiler.cli import arguments, custom
+from compiler.cli.compiling import Checking, checking_option
 from compiler.cli.failure import diagnostic_data, show_diagnostics
 from compiler.cli.output import RIGHT, UNKNOWN, WRONG, Cell, console, errors, json_option, print_json, table, working
 from compiler.cli.tables.placement import show_any_gpu, show_placement
-from compiler.cli.volumes import lower_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,20 +44,18 @@ class Operator:
 
 @click.command()
 @click.argument("model", type=arguments.INPUT)
-@arguments.pin_option
 @arguments.named_device_option("Show which steps would run on this device, and which on the CPU. No GPU is needed.")
 @arguments.strict_device_option("With --device cuda, exit with code 1 if the GPU has no kernel for a step.")
-@lower_option("Check the 2-D operators that candlec compile --lower-3d makes of those of three spatial dimensions.")
+@checking_option
 @custom.custom_option
 @json_option
 @click.pass_context
 def command(
     context: click.Context,
     model: Path,
-    dims: dict[str, int],
     device: str,
     strict_device: bool,
-    lower_3d: bool,
+    compiling: Checking,
     as_json: bool,
 ) -> None:
     """Show which operators of MODEL the compiler supports, and why and where it refuses a node.
@@ -83,11 +81,11 @@ def command(
     if strict_device and device == "cpu":
         raise click.UsageError("--strict-device needs another device than the CPU: add --device cuda")
     with working(f"checking {model}"):
-        counts, custom_ops = _counts(model)
-        warnings, refusal = _findings(model, dims, lower_3d)
+        counts, custom_ops = _counts(model, compiling.strict)
+        warnings, refusal = _findings(model, compiling.options)
     operators = _operators(counts, refusal)
     findings = [*warnings, *refusal.diagnostics]
-    placed = _placement(model, dims, lower_3d) if device != "cpu" and not refusal.diagnostics else []
+    placed = _placement(model, compiling.options) if device != "cpu" and not refusal.diagnostics else []
     missing = [step for step in placed if step.host == "no_kernel"]
     is_right = not refusal.diagnostics and not (strict_device and missing)
     if as_json:
@@ -114,15 +112,15 @@ def _show_steps(device: str, placed: list[PlacedStep], is_refused: bool) -> None
         errors.print(sentence, style="red", soft_wrap=True)
 
 
-def _placement(model: Path, dims: dict[str, int], lower_3d: bool) -> list[PlacedStep]:
+def _placement(model: Path, options: dict[str, Any]) -> list[PlacedStep]:
     """The placement of the optimized plan's steps."""
     import compiler
     from compiler.runtime.steps import placed_steps
 
-    return placed_steps(compiler.compile(model, compiler.Options(dims=dims, lower_3d=lower_3d)))
+    return placed_steps(compiler.compile(model, compiler.Options(**options)))
 
 
-def _findings(model: Path, dims: dict[str, int], lower_3d: bool) -> tuple[list[Diagnostic], CompileError]:
+def _findings(model: Path, options: dict[str, Any]) -> tuple[list[Diagnostic], CompileError]:
     """The warnings of passes, and the error of the compilation, without diagnostics if the model compiles."""
     import compiler
 
@@ -132,13 +130,13 @@ def _findings(model: Path, dims: dict[str, int], lower_3d: bool) -> tuple[list[D
         warnings.update(dict.fromkeys(report.warnings))
 
     try:
-        compiler.compile(model, compiler.Options(optimize=False, dims=dims, lower_3d=lower_3d, on_pass=add))
+        compiler.compile(model, compiler.Options(optimize=False, on_pass=add, **options))
     except compiler.CompileError as error:
         return list(warnings), error
     return list(warnings), compiler.CompileError([])
 
 
-def _counts(model: Path) -> tuple[Counter[str], list[str]]:
+def _counts(model: Path, strict: bool) -> tuple[Counter[str], list[str]]:
     """The number of nodes of each operator, also in nested graphs and called functions; and the custom operators."""
     import compiler
     from compiler.custom import registered
@@ -146,7 +144,7 @@ def _counts(model: Path) -> tuple[Counter[str], list[str]]:
     from compiler.ir.graph import nodes_of
     from compiler.passes.inline_functions import inline_functions
 
-    loaded = load_model(model, []).model
+    loaded = load_model(model, [], strict=strict).model
     with contextlib.suppress(compiler.CompileError):  # the compilation reports errors of functions
         inline_functions.run(loaded)
     nodes = list(nodes_of(loaded))

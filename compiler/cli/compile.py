@@ -75,6 +75,7 @@ class Chosen:
     precision: Precision
     keep: tuple[str, ...]
     lower_3d: bool
+    strict: bool
     keep_weights: bool
     strip_origins: bool
     verify_passes: bool
@@ -107,6 +108,7 @@ class Chosen:
             precision=self.precision,
             keep=self.keep,
             lower_3d=self.lower_3d,
+            strict=self.strict,
             keep_weights=self.keep_weights,
             strip_origins=self.strip_origins,
             verify_passes=self.verify_passes,
@@ -139,6 +141,7 @@ compiler_options = grouped(
         "Replace operators of three spatial dimensions with 2-D ones, and list how many nodes, bytes and multiply-adds "
         "this adds. Without this option, the compiler refuses such operators."
     ),
+    arguments.strict_option,
     click.option(
         "--keep-weights",
         is_flag=True,
@@ -339,7 +342,7 @@ def _show(plan: Plan, record: Record) -> None:
     quantized.show_weights([report for report, _ in record.passes])
     volumes.show_prices([report for report, _ in record.passes])
     custom.show_custom_ops(plan.custom_ops)
-    before = record.passes[0][0].nodes_before if record.passes else 0
+    before = next((report.nodes_before for report, _ in record.passes if report.name != "load"), 0)
     steps = _steps(plan)
     kinds = ", ".join(f"{count} {name}" for name, count in steps.most_common())
     summary = f"nodes: {before}, steps: {sum(steps.values())} ({kinds})"

@@ -32,6 +32,7 @@ class Comparison:
     tolerance: float | None
     dims: dict[str, int]
     lower_3d: bool
+    strict: bool
     threads: int | None
 
     def difference(self, before: Path, after: Path) -> Difference:
@@ -49,6 +50,7 @@ class Comparison:
                 inputs=given.arrays if runs else None,
                 dims=self.dims,
                 lower_3d=self.lower_3d,
+                strict=self.strict,
                 threads=self.threads,
                 tolerance=self.tolerance,
             )
@@ -81,6 +83,7 @@ comparison_options = grouped(
     arguments.tolerance_option,
     arguments.pin_option,
     lower_when_compiling,
+    arguments.strict_option,
     custom_option,
     arguments.threads_option,
 )

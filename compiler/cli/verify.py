@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compiler.cli import arguments
+from compiler.cli.compiling import Compiling, compiling_option
 from compiler.cli.custom import custom_option
 from compiler.cli.failure import Failed
 from compiler.cli.given import Given, given_options
@@ -28,7 +29,6 @@ from compiler.cli.output import (
     working,
 )
 from compiler.cli.renamed import Verb
-from compiler.cli.volumes import lower_when_compiling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -79,7 +79,7 @@ ADVICE_ON_INPUTS = """\
 @click.option("--layerwise", is_flag=True, help="Also compare intermediate values; show the first one that differs.")
 @arguments.device_option
 @arguments.threads_option
-@lower_when_compiling
+@compiling_option
 @custom_option
 @json_option
 @click.pass_context
@@ -92,7 +92,7 @@ def command(
     layerwise: bool,
     device: str,
     threads: int | None,
-    lower_3d: bool,
+    compiling: Compiling,
     as_json: bool,
 ) -> None:
     """Run MODEL in onnxruntime and PLAN on the same inputs, and compare every output.
@@ -139,7 +139,7 @@ def command(
     import compiler
     from compiler.accuracy.layerwise import compare_layers
 
-    compared, is_other = _plan_of(model, plan, lower_3d)
+    compared, is_other = _plan_of(model, plan, compiling)
     arrays = given.arrays(compared.inputs)
     options: dict[str, Any] = {"threads": threads, "tolerance": tolerance}
     with_suggestion = given.suggest_sizes(compared.inputs)
@@ -153,7 +153,7 @@ def command(
     context.exit(0 if report.ok else 1)
 
 
-def _plan_of(model: Path, file: Path | None, lower_3d: bool) -> tuple[Plan, bool]:
+def _plan_of(model: Path, file: Path | None, compiling: Compiling) -> tuple[Plan, bool]:
     """The plan in a file, or of the model without a file; and whether it is the plan of another model."""
     import compiler
     from compiler.cli.arguments import is_plan
@@ -162,10 +162,13 @@ def _plan_of(model: Path, file: Path | None, lower_3d: bool) -> tuple[Plan, bool
 
     if file is not None and model.is_file() and file.is_file() and is_plan(model) and not is_plan(file):
         raise click.UsageError(f"MODEL and PLAN are swapped: write `{program()} verify {file} {model}`")
-    if lower_3d and file is not None:
+    if compiling.lower_3d and file is not None:
         raise click.UsageError("--lower-3d changes the model when compiling: leave it out, or leave out PLAN")
+    if compiling.strict and file is not None:
+        raise click.UsageError("--strict refuses models when compiling: leave it out, or leave out PLAN")
     with working(f"compiling {model}"):
-        plan = compile_stored(model, compiler.Options(lower_3d=lower_3d)) if file is None else compiler.Plan.load(file)
+        options = compiler.Options(**compiling.options)
+        plan = compile_stored(model, options) if file is None else compiler.Plan.load(file)
     is_other = file is not None and not arguments.is_of(plan, model)
     if is_other:
         warning = f"warning: {file} is not the plan of {model}, or the model has changed"

@@ -21,8 +21,10 @@ _UNSUPPORTED = {12: "k_scale", 13: "v_scale", 14: "q_norm_weight", 15: "k_norm_w
 def group_query_attention(node: Node, new: Body) -> list[ir.Value | None]:
     """Causal attention of queries `[B, S, N · H]`, and keys and values `[B, S, Nk · H]`.
 
-    A query may also hold its key and value, `[B, S, (N + 2 · Nk) · H]`. Outputs: the result `[B, S, N · H]`, the
-    present key and value (`cache.py`), the scores (`qk_output` 1) or the weights (2) `[B, N, S, total]`.
+    A query may also hold its key and value, `[B, S, (N + 2 · Nk) · H]`. If key and value are empty, `[B, 0, Nk · H]`,
+    the past also holds the keys and values of the queries: layers of Gemma share them in this way. Outputs: the result
+    `[B, S, N · H]`, the present key and value (`kv_cache.py`), the scores (`qk_output` 1) or the weights (2)
+    `[B, N, S, total]`.
     """
     node.dtype(0, "query", FLOAT, *HALVES)
     node.rank(0, "query", 3)
@@ -32,11 +34,16 @@ def group_query_attention(node: Node, new: Body) -> list[ir.Value | None]:
     lengths = Lengths.read(node, new)
     node.ignore(7, 8, 9)  # only a rotary embedding reads them, and the attribute
     node.flag("rotary_interleaved", False)
+    is_new = node.optional(1) is None or node.known_size(1, 1) != 0
     if node.flag("do_rotary", False):
-        query, key = _rotated(node, new, lengths, ((query, heads), (key, kv_heads)))
+        query, *rotated = _rotated(node, new, lengths, ((query, heads), *([(key, kv_heads)] if is_new else [])))
+        key = rotated[0] if rotated else key
     q = split_heads(new, query, heads)
-    k, v = (split_heads(new, each, kv_heads, lengths.queries) for each in (key, value))
-    cache = Cache.present(node, new, (k, v), lengths)
+    if is_new:
+        k, v = (split_heads(new, each, kv_heads, lengths.queries) for each in (key, value))
+        cache = Cache.present(node, new, (k, v), lengths)
+    else:
+        cache = Cache.shared(node, new, lengths)
     y, scores = _attended(node, new, q, cache, lengths)
     return [merge_heads(new, y), cache.key, cache.value, scores]
 

@@ -96,13 +96,14 @@ def difference(
     inputs: Inputs | None = None,
     dims: Mapping[str, int] | None = None,
     lower_3d: bool = False,
+    strict: bool = False,
     threads: int | None = None,
     tolerance: float | None = None,
 ) -> Difference:
     """Find what differs between two models, or between two plans.
 
-    If one of them is a plan, or with `plans`, the function compiles each model and compares the plans. `dims` and
-    `lower_3d` are those of `Options`. With `inputs` for the first one, it also runs both, and compares the
+    If one of them is a plan, or with `plans`, the function compiles each model and compares the plans. `dims`,
+    `lower_3d` and `strict` are those of `Options`. With `inputs` for the first one, it also runs both, and compares the
     results. It runs a model by a plan without optional passes, which keeps the most names of values. `tolerance`
     replaces the tolerances of the dtypes.
 
@@ -110,7 +111,7 @@ def difference(
         CompileError: a model cannot be read, or is refused when it has to be compiled.
         InputError, RunError: as `Session.run`, of the first one.
     """
-    options = Options(dims=dims or {}, lower_3d=lower_3d)
+    options = Options(dims=dims or {}, lower_3d=lower_3d, strict=strict)
     as_plans = plans or isinstance(before, Plan) or isinstance(after, Plan)
     one, other = (_side(each, options, as_plans=as_plans, runs=inputs is not None) for each in (before, after))
     pairs = Pairs(one.graph, other.graph)
@@ -135,7 +136,7 @@ def _side(source: Source | Plan, options: Options, *, as_plans: bool, runs: bool
     if isinstance(source, Plan) or as_plans:
         plan = source if isinstance(source, Plan) else compile(source, options)
         return _Side(plan_graph(plan), facts_of(plan, load(plan), ()), plan)
-    model = load_model(source).model
+    model = load_model(source, strict=options.strict).model
     described = model_graph(model), Facts(model_facts(model))
     return _Side(*described, compile(source, replace(options, optimize=False)) if runs else None)
 

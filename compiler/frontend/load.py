@@ -30,6 +30,7 @@ from compiler.frontend.declarations import (
 from compiler.frontend.external import check_external
 from compiler.frontend.held import Parts, take_apart
 from compiler.frontend.tensors import check_data, check_tensors, tensors_of
+from compiler.frontend.tolerance import repeated_weights, tolerate
 from compiler.ir import onnx_schema, origin
 from compiler.ir.graph import OUTPUT_TYPES
 from compiler.ir.symbols import symbol_of
@@ -64,25 +65,33 @@ class Loaded:
 
     model: ir.Model
     sha256: str
+    warnings: tuple[Diagnostic, ...] = ()
+    """What the file contains although ONNX does not allow it."""
 
 
-def load_model(source: Source | Held | Changed, found: list[Diagnostic] | None = None) -> Loaded:
+def load_model(
+    source: Source | Held | Changed, found: list[Diagnostic] | None = None, *, strict: bool = False
+) -> Loaded:
     """Read a model, and record every node's origin. An object in memory stays as it is.
 
     With `found`, the function adds errors of weights and opsets to this list, so that a caller can report more errors
-    of the model. The model then lacks these weights, and stays as it is in the file.
+    of the model. The model then lacks these weights, and stays as it is in the file. With `strict`, the function does
+    not correct what ONNX does not allow, but onnxruntime does.
 
     Raises:
         CompileError: the source is not a readable model; or, without `found`, a weight or opset is invalid.
         ExportError: the source is an `ExportedProgram` that PyTorch cannot translate.
     """
     if isinstance(source, Changed):
-        return _load_changed(source, found)
+        return _load_changed(source, found, strict)
     wrong: list[Diagnostic] = []
     parts = take_apart(source) or _read(source)
     folder = parts.folder
     proto = _parse(parts.data, source)  # a copy, because the checks remove parts of it
-    if unusable := check_text(proto) or check_names(proto):
+    if unusable := check_text(proto):
+        raise CompileError(unusable)
+    warnings = [] if strict else tolerate(proto)
+    if unusable := [*check_names(proto), *(repeated_weights(proto) if strict else [])]:
         raise CompileError(unusable)
     wrong += [*_expand_sparse(proto), *check_value_kinds(proto), *check_external(tensors_of(proto), folder)]
     if misfits := check_constants(proto):
@@ -98,13 +107,13 @@ def load_model(source: Source | Held | Changed, found: list[Diagnostic] | None =
         found += wrong
     _fix_symbols(model)
     origin.record(model)
-    return Loaded(model, parts.sha256())
+    return Loaded(model, parts.sha256(), tuple(warnings))
 
 
-def _load_changed(changed: Changed, found: list[Diagnostic] | None) -> Loaded:
+def _load_changed(changed: Changed, found: list[Diagnostic] | None, strict: bool) -> Loaded:
     """Read a model, and change it if all of its weights and opsets are valid."""
     wrong: list[Diagnostic] = []
-    loaded = load_model(changed.source, None if found is None else wrong)
+    loaded = load_model(changed.source, None if found is None else wrong, strict=strict)
     if found is not None and wrong:
         found += wrong
     else:

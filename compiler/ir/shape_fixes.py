@@ -289,6 +289,17 @@ def _unknown(context: Context) -> ir.SymbolicDim:
     return symbol
 
 
+def _keep_emptiness(context: Context, node: ir.Node) -> None:
+    """The shape of an empty ConstantOfShape. The library forgets the sizes if one of them is a symbol.
+
+    Attention with a shared cache has empty keys.
+    """
+    given, result = node.inputs[0], node.outputs[0]
+    sizes = None if given is None or result.shape is not None else context.get_symbolic_value(given)
+    if sizes is not None and 0 in sizes:
+        result.shape = ir.Shape(sizes)
+
+
 def _extract_features(context: Context, node: ir.Node) -> None:
     """Sets the shape `[…, I]` for `X: […, C]` and I indices of any shape. A vector counts as one row."""
     x, indices = node.inputs
@@ -307,6 +318,7 @@ def _extract_features(context: Context, node: ir.Node) -> None:
 _CORRECTED: dict[str, tuple[Callable[[Context, ir.Node], None], ...]] = {
     **dict.fromkeys(ELEMENTWISE, (_broadcast,)),
     **dict.fromkeys(("Cast", "CastLike"), (_follow_cast,)),
+    "ConstantOfShape": (_keep_emptiness,),
     "Div": (_follow_quotient, _broadcast),
     "Expand": (_forget_expansion, _broadcast),
     "RMSNormalization": (_set_type_of_scale,),

@@ -19,20 +19,26 @@ _BOOL = tensor("bool", [])
 @lowers("If", newest=25)
 def if_(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
     """`If`. Both branches take the captures of both."""
-    branches = [_branch(node, node.graph(name), build) for name in ("then_branch", "else_branch")]
+    then_graph, else_graph = node.graph("then_branch"), node.graph("else_branch")
+    branches = [_branch(node, then_graph, else_graph, build), _branch(node, else_graph, then_graph, build)]
     captures = list(dict.fromkeys(value for branch in branches for value in branch.captures))
     then, other = (branch.block(captures) for branch in branches)
     return build(ops.If(then_branch=then, else_branch=other), node.input(0), *captures, outputs=node.outputs)
 
 
-def _branch(node: Node, graph: ir.Graph, build: PlanBuilder) -> Nested:
-    """A branch. If its shapes make it always fail, the error occurs in a run that takes it, not at compile time."""
+def _branch(node: Node, graph: ir.Graph, other: ir.Graph, build: PlanBuilder) -> Nested:
+    """A branch. If its shapes make it always fail, the error occurs in a run that takes it, not at compile time.
+
+    The results of the other branch have the types that such a branch lacks.
+    """
     if graph.inputs:
         node.refuse("CC0205", f"a branch of If must have no inputs, but has {len(graph.inputs)}")
     try:
         return build.nested(graph, [])
     except CompileError as error:
-        types = [type_of(value) for value in graph.outputs]
+        if len(graph.outputs) != len(other.outputs):
+            raise
+        types = [type_of(one) or type_of(two) for one, two in zip(graph.outputs, other.outputs, strict=True)]
         known = [shapeless(kind) for kind in types if kind is not None]
         codes = {each.code for each in error.diagnostics}
         if len(known) < len(types) or codes != {"CC0210"}:

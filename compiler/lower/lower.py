@@ -297,12 +297,19 @@ def _known_type(value: ir.Value) -> ops.AnyType | None:
         return None
 
 
+_SEARCHES = {(contrib.MICROSOFT, name) for name in ("BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch")}
+_SEARCHED = (
+    "export the decoder without the search, compile it with `--state auto`, and choose the tokens in a loop in Python: "
+    "examples/generate.py does this with a session's state (docs/generation.md)"
+)
+
+
 def _unknown(node: ir.Node) -> Diagnostic:
     if node.op_type in _REMOVED:
         message = f"ONNX removed the experimental operator {node.op_type}"
         return Diagnostic("CC0208", message, origin.of(node))
     domain = f" of domain {node.domain!r}" if node.domain else ""
-    advice = _advice(node)
+    advice = _SEARCHED if (node.domain, node.op_type) in _SEARCHES else _advice(node)
     if node.domain and not advice:
         advice = f'compiler.custom_op("{node.domain}::{node.op_type}", …) registers a function of your own for it'
     return Diagnostic("CC0201", f"operator {node.op_type}{domain} is not supported", origin.of(node), advice)

@@ -42,10 +42,13 @@ def time(asked: Time, channel: Channel) -> dict[str, float]:
     return {name: times.milliseconds for name, times in turns.times.items()}
 
 
-def opened(entry: Entry, lower_3d: bool = False) -> AbstractContextManager[Case]:
-    """The first case of a model, compiled for the shapes of its inputs. `lower_3d` is that of `Options`."""
+def opened(entry: Entry, lower_3d: bool = False, strict: bool = False) -> AbstractContextManager[Case]:
+    """The first case of a model, compiled for the shapes of its inputs.
+
+    `lower_3d` and `strict` are those of `Options`.
+    """
     if entry.unfetched:
         raise Error(entry.unfetched)
     inputs = entry.inputs(entry.cases[0])
-    plan = compiler.compile(pinned(entry.path, inputs), compiler.Options(lower_3d=lower_3d))
+    plan = compiler.compile(pinned(entry.path, inputs), compiler.Options(lower_3d=lower_3d, strict=strict))
     return saved(entry.name, plan, inputs, entry.path)

@@ -15,21 +15,34 @@ SIZES = {0: "B S _", 1: "B S _", 2: "B S _", 3: "B _ P _", 4: "B _ P _", 5: "B"}
 
 
 def inputs(
-    rows: int, held: int | None, lengths: list[int], total: int, *, dtype: Any = np.float32, packed: bool = False
+    rows: int,
+    held: int | None,
+    lengths: list[int],
+    total: int,
+    *,
+    dtype: Any = np.float32,
+    packed: bool = False,
+    empty: bool = False,
 ) -> list[Array | None]:
-    """Q, K, V of `rows` positions, and `held` past keys. Row b has `lengths[b]` keys; the new keys come last."""
+    """Q, K, V of `rows` positions, and `held` past keys. Row b has `lengths[b]` keys; the new keys come last.
+
+    If K and V are `empty`, the past keys include those of the queries.
+    """
     batch = len(lengths)
     qkv: list[Array | None] = [normal(batch, rows, width, dtype=dtype, seed=width) for width in (64, 32, 33)]
     qkv[2] = normal(batch, rows, 32, dtype=dtype, seed=3)
     if packed:
         qkv = [np.concatenate([part for part in qkv if part is not None], axis=2), None, None]
+    if empty:
+        qkv[1:] = [np.zeros((batch, 0, 32), dtype) for _ in range(2)]
     past = [None] * 2 if held is None else [normal(batch, 2, held, 16, dtype=dtype, seed=seed) for seed in (4, 5)]
     return [*qkv, *past, np.int32([length - 1 for length in lengths]), np.array(total, np.int32)]
 
 
 def given(name: str, *arguments: Any, more: tuple[Array | None, ...] = (), **options: Any) -> Any:
-    kept = {key: options.pop(key) for key in ("dtype", "packed") if key in options}
-    dims = {at: names for at, names in SIZES.items() if (found := inputs(*arguments, **kept))[at] is not None}
+    kept = {key: options.pop(key) for key in ("dtype", "packed", "empty") if key in options}
+    sizes = {**SIZES, 1: "B _ _", 2: "B _ _"} if kept.get("empty") else SIZES
+    dims = {at: names for at, names in sizes.items() if (found := inputs(*arguments, **kept))[at] is not None}
     if found[3] is None:
         dims = {at: names for at, names in dims.items() if at < 3}
     dims |= options.pop("more_dims", {})
@@ -56,6 +69,15 @@ CASES = [
     given("step in a shared buffer", *SHARED),
     given("chunk", *CHUNK),
     given("chunk in a shared buffer", 3, 12, [8], 8),
+    given("step of a shared cache", 1, 7, [7, 7], 7, empty=True),
+    given("step of a shared cache with other lengths", 1, 7, [7, 4], 7, empty=True),
+    given("step of a shared cache in a buffer", 1, 9, [7, 4], 7, empty=True),
+    given("chunk of a shared cache", 3, 7, [7], 7, empty=True),
+    given("prompt of a shared cache", 5, 5, [5, 5], 5, empty=True),
+    given("padded prompt of a shared cache", 5, 5, [5, 3], 5, empty=True),
+    given("rotated queries of a shared cache", 1, 7, [7, 4], 7, empty=True, more=ROTARY, do_rotary=1),
+    given("window of a shared cache", 1, 7, [7, 4], 7, empty=True, local_window_size=3),
+    given("float16 of a shared cache", 1, 7, [7, 4], 7, empty=True, dtype=np.float16, **HALF),
     given("packed prompt", *PROMPT, packed=True),
     given("packed step", *STEP, packed=True),
     given("scale", *STEP, scale=0.3),
@@ -162,6 +184,12 @@ def test_a_past_with_other_heads_is_refused() -> None:
     found = [array if at not in (3, 4) or array is None else array[:, :1] for at, array in enumerate(inputs(*STEP))]
     with pytest.raises(CompileError, match="past_key has 1 heads"):
         compiler.compile(Case(OP, found, dict(HEADS), PRESENT).model())
+
+
+def test_a_shared_cache_is_a_past() -> None:
+    found = inputs(4, None, [4, 4], 4, empty=True)
+    with pytest.raises(CompileError, match="needs past_key and past_value if its key and value are empty"):
+        compiler.compile(Case(OP, found, HEADS).model())
 
 
 def test_one_of_two_inputs_is_refused() -> None:

@@ -73,6 +73,22 @@ def test_a_chain_in_float16() -> None:
     same(given, {"h0": X.astype(np.float16), "places": PLACES}, 5e-3)
 
 
+def test_a_layer_without_keys_of_its_own() -> None:
+    """As Gemma's layers with a shared cache are written: empty keys, whose batch is known at run time only."""
+    text = """
+        m (float[B, S, 32] q, float[B, 2, P, 16] k, float[B, 2, P, 16] v, int32[B] last, int32 total)
+        => (float[B, S, 32] y, float[B, 2, P, 16] key, float[B, 2, P, 16] value) {
+            batch = Shape <start = 0, end = 1> (q)
+            sizes = Concat <axis = 0> (batch, width)
+            none = ConstantOfShape (sizes)
+            y, key, value = com.microsoft.GroupQueryAttention <num_heads = 2, kv_num_heads = 2>
+                (q, none, none, k, v, last, total)
+        }
+    """
+    feeds = {"q": normal(2, 1, 32), "k": normal(2, 2, 7, 16), "v": normal(2, 2, 7, 16, seed=1)}
+    same(model(text, width=np.array([0, 32])), {**feeds, "last": np.int32([6, 3]), "total": np.array(7, np.int32)})
+
+
 def test_in_a_branch_and_a_loop() -> None:
     text = """
         m (float[B, S, 32] x, bool c, int64 n) => (float[B, S, 32] y) {
@@ -268,10 +284,18 @@ def test_a_body_of_an_unknown_operator_is_used() -> None:
     np.testing.assert_array_equal(found["y"], [0, 0])
 
 
-@pytest.mark.parametrize("name", ["BeamSearch", "GreedySearch", "Sampling", "MoE", "QMoE", "Inverse"])
+@pytest.mark.parametrize("name", ["MoE", "QMoE", "QLinearReduceMean", "NhwcConv"])
 def test_other_operators_are_refused_by_name(name: str) -> None:
     with pytest.raises(CompileError, match=f"operator {name} of domain 'com.microsoft' is not supported"):
         compiler.compile(model(f"m (float[2] x) => (float[2] y) {{ y = com.microsoft.{name} (x) }}"))
+
+
+@pytest.mark.parametrize("name", ["BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch"])
+def test_the_refusal_of_a_search_says_how_to_generate(name: str) -> None:
+    with pytest.raises(CompileError, match=f"operator {name} of domain 'com.microsoft' is not supported") as raised:
+        compiler.compile(model(f"m (float[2] x) => (float[2] y) {{ y = com.microsoft.{name} (x) }}"))
+    [found] = raised.value.diagnostics
+    assert "--state auto" in found.help and "examples/generate.py" in found.help
 
 
 def test_a_refusal_names_the_node_and_the_attribute() -> None:

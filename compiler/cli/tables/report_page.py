@@ -29,7 +29,7 @@ code, pre { font: 13px/1.4 ui-monospace, monospace; } pre { overflow-x: auto; ba
 
 def page(model: Path, plan: Plan, reports: Sequence[PassReport]) -> str:
     """The page: each pass with its rewrites and near misses, then the plan's steps."""
-    before = reports[0].nodes_before if reports else 0
+    before = next((report.nodes_before for report in reports if report.name != "load"), 0)
     steps = len(plan.document["main"]["steps"])
     return "\n".join(
         [

@@ -54,17 +54,50 @@ class Cache:
     @staticmethod
     def present(node: Node, new: Body, added: tuple[ir.Value, ir.Value], lengths: Lengths) -> Cache:
         """The past keys of each row, then the new ones, then zeros."""
-        past = [node.optional(3), node.optional(4)]
-        if past == [None, None]:
+        if not _has_past(node):
             return Cache(*added)
-        if None in past:
-            node.refuse("CC0205", "GroupQueryAttention needs past_key and past_value together")
-        for index, name in ((3, "past_key"), (4, "past_value")):
-            node.rank(index, name, 4)
-            if (found := node.known_size(index, 1)) not in (None, node.positive("kv_num_heads")):
-                node.refuse("CC0210", f"GroupQueryAttention's input {name} has {found} heads")
         key, value = added
         return Cache(_appended(new, node.input(3), key, lengths), _appended(new, node.input(4), value, lengths))
+
+    @staticmethod
+    def shared(node: Node, new: Body, lengths: Lengths) -> Cache:
+        """The past keys of each row up to its last one, then zeros: the past holds the keys of the queries too."""
+        if not _has_past(node):
+            node.refuse("CC0205", "GroupQueryAttention needs past_key and past_value if its key and value are empty")
+        held = new.sizes(new.size(node.input(3), 2))
+        kept, cut = Body(None), Body(None)
+        more = cut.sizes(0, 0, 0, 0, 0, 0, cut.op("Max", cut.op("Sub", lengths.total, held), cut.numbers(0)), 0)
+        is_held = cut.op("LessOrEqual", cut.unsqueeze(cut.positions(held), 1), cut.reshape(lengths.last, -1, 1, 1, 1))
+        results = []
+        for past in (node.input(3), node.input(4)):
+            zero = cut.scalar(0, node.dtype(0, "query"))
+            results.append(cut.op("Pad", cut.op("Where", is_held, past, zero), more))
+        branches: dict[str, Any] = {
+            "then_branch": kept.graph([kept.op("Identity", node.input(index)) for index in (3, 4)]),
+            "else_branch": cut.graph(results),
+        }
+        return Cache(*new.op("If", _are_full(new, held, lengths), outputs=2, **branches))
+
+
+def _has_past(node: Node) -> bool:
+    """Whether the node has a past; refuses a key without value, and other heads than the node's."""
+    past = [node.optional(3), node.optional(4)]
+    if past == [None, None]:
+        return False
+    if None in past:
+        node.refuse("CC0205", "GroupQueryAttention needs past_key and past_value together")
+    for index, name in ((3, "past_key"), (4, "past_value")):
+        node.rank(index, name, 4)
+        if (found := node.known_size(index, 1)) not in (None, node.positive("kv_num_heads")):
+            node.refuse("CC0210", f"GroupQueryAttention's input {name} has {found} heads")
+    return True
+
+
+def _are_full(new: Body, held: ir.Value, lengths: Lengths) -> ir.Value:
+    """Whether every row's keys are all that the past holds."""
+    shortest = new.op("Add", new.op("ReduceMin", lengths.last, new.numbers(0)), new.numbers(1))
+    is_full = new.op("And", new.op("Equal", lengths.total, held), new.op("Equal", shortest, held))
+    return new.op("Squeeze", is_full, new.numbers(0))
 
 
 def _appended(new: Body, past: ir.Value, added: ir.Value, lengths: Lengths) -> ir.Value:

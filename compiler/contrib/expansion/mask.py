@@ -11,6 +11,9 @@ from compiler.contrib.expansion.node import Node
 
 __all__ = ["Scores", "causal_terms", "padding_mask", "sum_of"]
 
+_WITH_STARTS = ("Attention", "QAttention")
+"""The operators whose masks may also hold the start of the visible keys."""
+
 
 @dataclass(frozen=True)
 class Scores:
@@ -27,15 +30,15 @@ def padding_mask(node: Node, new: Body, index: int, name: str, scores: Scores) -
     """The term `[B, 1, 1 or S, T]` of a mask: 0 for visible keys, and the attribute `mask_filter_value` for others.
 
     The mask is the number of visible keys `[B]`, or `[3 · B + 2]` whose first B elements are that number; or ones and
-    zeros, `[B, T]` or `[B, S, T]`. A mask of Attention may also be the end and the start of the visible keys `[2 · B]`,
-    and `[B, 1]` is no mask.
+    zeros, `[B, T]` or `[B, S, T]`. A mask of Attention and QAttention may also be the end and the start of the visible
+    keys `[2 · B]`, and `[B, 1]` is no mask.
     """
     hidden_score = node.float("mask_filter_value", -10000.0)
     mask = node.optional(index)
     if mask is None:
         return None
     rank = node.rank(index, name, 1, 2, 3)
-    if rank == 2 and node.op_type == "Attention" and node.known_size(index, 1) == 1:
+    if rank == 2 and node.op_type in _WITH_STARTS and node.known_size(index, 1) == 1:
         return None
     if rank == 1:
         hidden = _outside(node, new, mask, scores)
@@ -52,7 +55,7 @@ def _outside(node: Node, new: Body, mask: ir.Value, scores: Scores) -> ir.Value:
     keys = new.positions(scores.keys)
     ends = new.reshape(new.slice(marks, 0, 0, scores.batch), -1, 1, 1, 1)
     hidden = new.op("GreaterOrEqual", keys, ends)
-    if node.op_type != "Attention":
+    if node.op_type not in _WITH_STARTS:
         return hidden
     batch = new.sizes(scores.batch)
     twice = new.op("Add", batch, batch)

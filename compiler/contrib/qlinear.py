@@ -1,0 +1,90 @@
+"""Functions of 8-bit codes, which onnxruntime's static quantizer writes: QLinearAdd, QLinearSigmoid and others.
+
+A code stands for `(code - zero point) · scale`. The functions whose results are only rounded differently are written
+with DequantizeLinear and QuantizeLinear, so that later passes compute them on the codes. The others state
+onnxruntime's own order of operations, since equal scales often give ties.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from compiler.contrib.expansion.body import FLOAT, Body
+from compiler.contrib.expansion.codes import Codes, rounded
+from compiler.contrib.expansion.node import Node, expands
+
+__all__: list[str] = []
+
+
+@expands("QLinearAdd")
+def qlinear_add(node: Node, new: Body) -> ir.Value:
+    """`round(a · A_scale/C_scale + fixed + b · B_scale/C_scale)`, where `fixed` holds the three zero points."""
+    a, b, c = Codes.read(node, new, 0, "A"), Codes.read(node, new, 3, "B"), Codes.of_result(node, new, 6, 0, "A")
+    ratios = [new.op("Div", each.scale, c.scale) for each in (a, b)]
+    zeros = [new.op("Mul", ratio, each.zero_as_float(new)) for each, ratio in zip((a, b), ratios, strict=True)]
+    fixed = new.op("Sub", c.zero_as_float(new), new.op("Add", *zeros))
+    terms = [new.op("Mul", each.as_float(new), ratio) for each, ratio in zip((a, b), ratios, strict=True)]
+    return rounded(new, new.op("Add", new.op("Add", terms[0], fixed), terms[1]), c.dtype)
+
+
+@expands("QLinearMul")
+def qlinear_mul(node: Node, new: Body) -> ir.Value:
+    """`round((a - zero of A) · (b - zero of B) · A_scale · B_scale / C_scale + zero of C)`."""
+    a, b, c = Codes.read(node, new, 0, "A"), Codes.read(node, new, 3, "B"), Codes.of_result(node, new, 6, 0, "A")
+    product = new.op("Mul", *(new.op("Sub", each.as_float(new), each.zero_as_float(new)) for each in (a, b)))
+    ratio = new.op("Div", new.op("Mul", a.scale, b.scale), c.scale)
+    return rounded(new, new.op("Add", new.op("Mul", product, ratio), c.zero_as_float(new)), c.dtype)
+
+
+@expands("QLinearLeakyRelu")
+def qlinear_leaky_relu(node: Node, new: Body) -> ir.Value:
+    """`LeakyRelu` of codes."""
+    x, y = Codes.read(node, new, 0, "X"), Codes.of_result(node, new, 3, 0, "X")
+    return y.quantize(new, new.op("LeakyRelu", x.dequantize(new), alpha=node.float("alpha", 0.01)))
+
+
+@expands("QLinearSigmoid")
+def qlinear_sigmoid(node: Node, new: Body) -> ir.Value:
+    """`Sigmoid` of codes."""
+    x, y = Codes.read(node, new, 0, "X"), Codes.of_result(node, new, 3, 0, "X")
+    return y.quantize(new, new.op("Sigmoid", x.dequantize(new)))
+
+
+@expands("QLinearSoftmax")
+def qlinear_softmax(node: Node, new: Body) -> ir.Value:
+    """`Softmax` of codes along an axis or, before opset 13, along all axes from `axis` on.
+
+    The result is `round(softmax · floor(1 / y_scale)) + zero point`.
+    """
+    x, y = Codes.read(node, new, 0, "X"), Codes.of_result(node, new, 3, 0, "X")
+    is_old = node.int("opset") < 13
+    axis = node.int("axis", -1)
+    floats = x.dequantize(new)
+    if is_old:
+        flat = new.op("Softmax", new.op("Flatten", floats, axis=axis), axis=-1)
+        parts = new.op("Reshape", flat, new.op("Shape", floats))
+    else:
+        parts = new.op("Softmax", floats, axis=axis)
+    steps = new.op("Floor", new.op("Div", new.scalar(1, FLOAT), y.scale))
+    whole = new.op("Round", new.op("Mul", parts, steps))
+    return rounded(new, new.op("Add", whole, y.zero_as_float(new)), y.dtype)
+
+
+@expands("QLinearWhere")
+def qlinear_where(node: Node, new: Body) -> ir.Value:
+    """`Where` of codes."""
+    x, y = Codes.read(node, new, 1, "X"), Codes.read(node, new, 4, "Y")
+    z = Codes.of_result(node, new, 7, 1, "X")
+    chosen = [z.quantize(new, each.dequantize(new)) for each in (x, y)]
+    return new.op("Where", node.input(0), *chosen)
+
+
+@expands("QLinearConcat")
+def qlinear_concat(node: Node, new: Body) -> ir.Value:
+    """`Concat` of codes. The inputs are the scale and zero point of Y, then each operand with its own two."""
+    count, left = divmod(len(node.inputs) - 2, 3)
+    if left or count < 1:
+        node.refuse("CC0205", "QLinearConcat needs a scale and a zero point after each operand")
+    y = Codes.of_result(node, new, 0, 1, "Y_zero_point")
+    operands = [Codes.read(node, new, 2 + 3 * at, f"inputs[{3 * at}]") for at in range(count)]
+    return new.op("Concat", *(y.quantize(new, each.dequantize(new)) for each in operands), axis=node.int("axis"))

@@ -1,0 +1,83 @@
+"""The quantized LSTM, with a batch of one: with more, onnxruntime's result depends on its number of threads."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import compiler
+from compiler import CompileError
+from tests.contrib.cases import Array, Case, case, check, integers, normal
+
+OP = "DynamicQuantizeLSTM"
+X, HIDDEN = normal(6, 1, 5), 4
+CLOSE = {"rtol": 1e-4, "atol": 1e-5}
+ALL = (True, True, True)
+
+
+def weights(count: int, kind: type) -> list[Array]:
+    limits = np.iinfo(kind)
+    return [integers(int(limits.min), int(limits.max) + 1, count, rows, 4 * HIDDEN, dtype=kind) for rows in (5, HIDDEN)]
+
+
+def lstm(
+    name: str,
+    *,
+    count: int = 1,
+    kind: type = np.int8,
+    zero: int = 0,
+    is_list: bool = False,
+    more: Any = (),
+    **options: Any,
+) -> Any:
+    w, r = weights(count, kind)
+    shape = (count, 4 * HIDDEN) if is_list else (count,)
+    scales = [(0.003 + np.abs(normal(*shape, seed=seed)) / 500).astype(np.float32) for seed in (1, 2)]
+    zeros = np.full(shape, zero, kind)
+    bias, start, cell, peepholes = [*more, *[None] * (4 - len(more))]
+    operands = (X, w, r, bias, None, start, cell, peepholes, scales[0], zeros, scales[1], zeros)
+    constants = (1, 2, 8, 9, 10, 11)
+    fields = {"hidden_size": HIDDEN, "outputs": ALL, "constants": constants, "dims": {0: "S _ _"}, **CLOSE}
+    return case(OP, *operands, name=name, **fields, **options)
+
+
+def states(count: int) -> tuple[Array, ...]:
+    return normal(count, 8 * HIDDEN), normal(count, 1, HIDDEN), normal(count, 1, HIDDEN, seed=1)
+
+
+CASES = [
+    lstm("plain"),
+    lstm("uint8", kind=np.uint8, zero=128),
+    lstm("columns", is_list=True),
+    lstm("columns of uint8", kind=np.uint8, zero=120, is_list=True),
+    lstm("bias", more=states(1)[:1]),
+    lstm("states", more=states(1)),
+    lstm("peepholes", more=(*states(1), normal(1, 3 * HIDDEN))),
+    lstm("reverse", more=states(1), direction="reverse"),
+    lstm("bidirectional", count=2, more=states(2), direction="bidirectional"),
+    lstm("bidirectional columns", count=2, is_list=True, direction="bidirectional"),
+    lstm("the default activations", activations=["Sigmoid", "Tanh", "Tanh"], input_forget=0),
+]
+
+
+@pytest.mark.parametrize("given", CASES)
+def test_equals_onnxruntime(given: Case) -> None:
+    check(given)
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"direction": "sideways"}, "no direction 'sideways'"),
+        ({"activations": ["Relu", "Tanh", "Tanh"]}, "attribute activations"),
+        ({"clip": 1.5}, "attribute clip is 1.5"),
+        ({"input_forget": 1}, "attribute input_forget"),
+        ({"activation_alpha": [0.5]}, "attribute activation_alpha"),
+        ({"activation_beta": [0.5]}, "attribute activation_beta"),
+    ],
+)
+def test_refusals(changed: dict[str, Any], reason: str) -> None:
+    plain: Case = CASES[0].values[0]
+    given = Case(OP, plain.inputs, {**plain.attributes, **changed}, plain.outputs, constants=plain.constants)
+    with pytest.raises(CompileError, match=reason):
+        compiler.compile(given.model())
