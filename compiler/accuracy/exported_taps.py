@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -77,14 +78,15 @@ class _Recorder(TorchFunctionMode):  # type: ignore[misc]
 
     def _tap(self, function: Callable[..., Any]) -> Tap:
         """The innermost frame of the user's code, and the innermost module among the frames around it."""
-        frame, line, name = sys._getframe(2), "", resolve_name(function) or getattr(function, "__name__", "")
+        name, line = resolve_name(function) or getattr(function, "__name__", ""), ""
+        frame: FrameType | None = sys._getframe(2)
         while frame is not None:
             code, owner = frame.f_code, frame.f_locals.get("self")
             if not line and is_own(code.co_filename):
                 line = line_of(code.co_filename, frame.f_lineno, code.co_name, owner)
             if line and isinstance(owner, torch.nn.Module) and id(owner) in self.names:
                 return Tap(titled(self.names[id(owner)], type(owner).__name__), line, name)
-            frame = frame.f_back  # type: ignore[assignment]
+            frame = frame.f_back
         return Tap("", line, name)
 
 

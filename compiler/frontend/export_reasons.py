@@ -28,7 +28,7 @@ _SIZE = (
     "its range with torch._check"
 )
 _CURES = (
-    (r"data-dependent expression .*\(unhinted|extract specialized integer", _SIZE),
+    (r"extract specialized integer|unbacked", _SIZE),
     (r"[Dd]ata-dependent|[Dd]ynamic control flow|guard on", _BRANCH),
     (
         r"[Cc]onstraints violated|specialized|not in range|suggested fixes",

@@ -85,7 +85,8 @@ def test_a_fault_is_found_and_located(fault: tuple[str, Exporter], tmp_path: Pat
     assert said.endswith("help: export with --locate (locate=True), which names the first module that differs")
     with pytest.raises(compiler.ExportError) as raised:
         compiler.export(Net(function), given, tmp_path / "m.onnx", locate=True, **options)
-    line = (Inside.forward if fault[1] == "dynamo" else function).__code__.co_firstlineno + 1
-    expected = rf"the first module that differs is fault : Inside, tests/exports/test_faults\.py:{line} in [\w.]+, in "
+    file, code = ("nets", Inside.forward) if fault[1] == "dynamo" else ("test_faults", function)
+    place = rf"tests/exports/{file}\.py:{code.__code__.co_firstlineno + 1} in [\w.]+, in "
+    expected = rf"the first module that differs is fault : Inside, {place}"
     assert re.search(expected, str(raised.value))
     assert (tmp_path / "m.onnx").exists()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import onnx_ir as ir
@@ -56,8 +55,8 @@ def _causal(query: Any, key: Any) -> Any:
     return op.Cast(op.Trilu(ones, upper=0), to=ir.DataType.BOOL)
 
 
-def _usual() -> Callable[..., Any]:
-    """The exporter's own translation to the opset that it writes."""
+def _usual() -> Any:
+    """The exporter's own translation to the opset that it writes: a function."""
     opset = getattr(evaluator.default(), "opset", None)
     if opset is not None and opset.version >= 23:
         from torch.onnx._internal.exporter._torchlib.ops.nn import aten_scaled_dot_product_attention_23

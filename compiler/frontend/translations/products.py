@@ -14,7 +14,7 @@ from compiler.frontend.translations.parts import axes, positive
 __all__ = ["TRANSLATIONS"]
 
 
-@script(default_opset=op)
+@script(default_opset=op)  # type: ignore[untyped-decorator]
 def running_products(first: TReal, rows: TReal) -> TReal:
     """The products of `first` and the rows up to each row. PyTorch multiplies in the same order."""
 
