@@ -226,11 +226,13 @@ def test_the_programs_and_commands_for_exports_run(
     page = (ROOT / "docs/exporting.md").read_text()
     exec(block(page, "import warnings"), {})
     inputs, reason, count = capsys.readouterr().out.splitlines()
-    assert inputs == "x: float32 [rows, 3] weights: float32 [rows, 3]"
+    assert inputs == "float32 [rows, 3] float32 [rows, 3]"
     assert reason == "Scaled | the code decides by the value of a tensor, and a graph cannot"
     assert count == "1"
     Path("nets.py").write_text(block(page, "import torch\n\n\ndef build"))
     monkeypatch.setattr(sys, "path", sys.path.copy())
+    monkeypatch.setitem(sys.modules, "nets", sys)  # after the test, no module has this name
+    del sys.modules["nets"]
     commands = re.findall(r"^candlec .*$", page, re.MULTILINE)
     assert [run(*shlex.split(command)[1:]) for command in commands] == [0] * 3
     assert {each.name for each in folder.iterdir()} >= {"nets.plan", "nets.onnx"}

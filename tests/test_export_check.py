@@ -15,7 +15,7 @@ from compiler.accuracy.exported import ExportWarning  # noqa: E402
 from compiler.accuracy.exported_arguments import open_dims, other_sizes, resized  # noqa: E402
 from compiler.accuracy.module_runs import Call  # noqa: E402
 from tests.exporter import shared_tables  # noqa: E402
-from tests.exports.nets import Net  # noqa: E402
+from tests.exports.nets import Counting, Net  # noqa: E402
 
 F = torch.nn.functional
 
@@ -70,22 +70,6 @@ def test_a_refused_model_is_not_checked(tmp_path: Path) -> None:
     with pytest.warns(ExportWarning, match="not checked: the compiler refuses the model: CC0301"):
         compiler.export(torch.nn.Conv3d(1, 1, 2), (drawn(1, 1, 3, 3, 3),), tmp_path / "m.onnx")
     assert (tmp_path / "m.onnx").exists()
-
-
-class Counting(torch.nn.Module):
-    """Changes a buffer, an argument and a list."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.register_buffer("count", torch.zeros(1))
-        self.seen: list[int] = []
-
-    def forward(self, x: Any) -> Any:
-        self.count += 1
-        if not torch.compiler.is_compiling():
-            self.seen.append(1)
-        x += 1
-        return x * self.count
 
 
 def test_the_module_and_its_arguments_stay_as_they_are(tmp_path: Path) -> None:

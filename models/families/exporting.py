@@ -58,7 +58,7 @@ def export(recipe: Recipe, folder: Path) -> None:
     network = seeded(recipe.network.result, {**many, **constants}, by_name=True)
     dynamic = {name: argument.dynamic for name, argument in recipe.tensors.items() if argument.dynamic}
     part = folder / f"{model.name}.part"
-    exporter: Exporter = "auto" if recipe.opset is None else "torchscript"
+    exporter: Exporter = "dynamo" if recipe.opset is None else "torchscript"
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore", ExportWarning)  # the ledger lists the networks
         compiler.export(

@@ -34,15 +34,15 @@ def refused(): return nn.Conv3d(1, 1, 2), (torch.ones(1, 1, 3, 3, 3),)
 @pytest.fixture
 def nets(folder: Path) -> Path:
     pytest.importorskip("torch", reason="needs PyTorch")
-    (folder / "nets").mkdir()
-    (folder / "nets/small.py").write_text(MODULES)
+    (folder / "factory_nets").mkdir()
+    (folder / "factory_nets/small.py").write_text(MODULES)
     return folder
 
 
 @pytest.mark.parametrize("name", ["build", "named"])
 def test_a_module_is_exported_and_compiled(name: str, nets: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = {each.name for each in nets.iterdir()}
-    assert run("compile", f"nets.small:{name}", "--dim", "batch=5") == 0
+    assert run("compile", f"factory_nets.small:{name}", "--dim", "batch=5") == 0
     printed = capsys.readouterr().out
     assert "the model computes what the module computes, also with batch=5" in printed
     assert "small.plan: " in printed
@@ -55,15 +55,15 @@ def test_a_module_is_exported_and_compiled(name: str, nets: Path, capsys: pytest
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["nets.small:wrong"], 1, "nets.small:wrong does not compute what Windowed computes: output "),
-        (["nets.small:wrong", "--locate"], 1, "the first module that differs is Windowed, nets/small.py:7"),
-        (["nets.small:wrong", "--no-check"], 0, "x.plan: "),
-        (["nets.small:wrong", "--no-check", "--locate"], 2, "--locate needs the check: leave out --no-check"),
-        (["nets.small:branch"], 0, "warning: the TorchScript exporter wrote the model"),
-        (["nets.small:branch", "--exporter", "dynamo"], 1, "torch.where or torch.cond instead of `if`"),
-        (["nets.small:missing"], 2, "nets.small:missing: AttributeError: "),
-        (["nets.nowhere:build"], 2, "nets.nowhere:build: ModuleNotFoundError: "),
-        (["nets.small:refused"], 1, "CC0301"),
+        (["factory_nets.small:wrong"], 1, "factory_nets.small:wrong does not compute what Windowed computes: output "),
+        (["factory_nets.small:wrong", "--locate"], 1, "the first module that differs is Windowed, "),
+        (["factory_nets.small:wrong", "--no-check"], 0, "x.plan: "),
+        (["factory_nets.small:wrong", "--no-check", "--locate"], 2, "--locate needs the check: leave out --no-check"),
+        (["factory_nets.small:branch"], 0, "warning: the TorchScript exporter wrote the model"),
+        (["factory_nets.small:branch", "--exporter", "dynamo"], 1, "torch.where or torch.cond instead of `if`"),
+        (["factory_nets.small:missing"], 2, "factory_nets.small:missing: AttributeError: "),
+        (["factory_nets.nowhere:build"], 2, "nets.nowhere:build: ModuleNotFoundError: "),
+        (["factory_nets.small:refused"], 1, "CC0301"),
         (["echo.onnx", "--locate"], 2, "--locate is an option for PACKAGE.MODULE:FACTORY, and echo.onnx is a file"),
         (["echo.onnx", "--exporter", "dynamo"], 2, "--exporter is an option for PACKAGE.MODULE:FACTORY"),
     ],
@@ -79,7 +79,7 @@ def test_what_the_command_says(
 
 
 def test_programs_get_the_notes(nets: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("compile", "nets.small:branch", "-o", "x.plan", "--json") == 0
+    assert run("compile", "factory_nets.small:branch", "-o", "x.plan", "--json") == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed["checked"] == 2 and printed["plan"] == "x.plan"
     assert printed["notes"][0].startswith("the TorchScript exporter wrote the model")

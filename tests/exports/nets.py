@@ -6,7 +6,23 @@ from typing import Any
 
 import torch
 
-__all__ = ["Inside", "Net"]
+__all__ = ["Counting", "Inside", "Net"]
+
+
+class Counting(torch.nn.Module):
+    """Changes a buffer, an argument and a list."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("count", torch.zeros(1))
+        self.seen: list[int] = []
+
+    def forward(self, x: Any) -> Any:
+        self.count += 1
+        if not torch.compiler.is_compiling():
+            self.seen.append(1)
+        x += 1
+        return x * self.count
 
 
 class Inside(torch.nn.Module):

@@ -7,7 +7,6 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx
 import pytest
 
@@ -15,6 +14,7 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 import compiler  # noqa: E402
 from compiler.accuracy.exported import ExportWarning  # noqa: E402
+from tests.exports.nets import Counting  # noqa: E402
 from tests.layers.layer import f32  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("quick_exports")
@@ -179,21 +179,6 @@ def test_the_older_exporter_writes_old_opsets(tmp_path: Path) -> None:
         compiler.export(Branch(), (f32(3),), path, opset=23)
 
 
-class Counting(nn.Module):
-    """Changes a buffer, a list and its argument."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.register_buffer("count", torch.zeros(1))
-        self.seen: list[int] = []
-
-    def forward(self, x: Any) -> Any:
-        self.count += 1
-        self.seen.append(1)
-        x += 1
-        return x * 2
-
-
 def test_a_recording_leaves_the_module_and_its_arguments_as_they_are(tmp_path: Path) -> None:
     module, given = nn.Sequential(Counting(), nn.Dropout()), f32(3)
     before, state = given.clone(), torch.get_rng_state()
@@ -202,5 +187,3 @@ def test_a_recording_leaves_the_module_and_its_arguments_as_they_are(tmp_path: P
     assert module[0].count.tolist() == [0] and module[0].seen == []
     assert [part.training for part in module.modules()] == [True, True, True]
     assert torch.equal(torch.get_rng_state(), state)
-    session = compiler.load(compiler.compile(tmp_path / "m.onnx"))
-    np.testing.assert_allclose(session(given.numpy()), 2 * (before.numpy() + 1))
