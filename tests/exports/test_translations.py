@@ -104,6 +104,10 @@ CASES = {
         (SORTED.flip(-1), SOUGHT),
     ),
     "searchsorted of a number": Case("aten::searchsorted.Scalar", lambda s: torch.searchsorted(s, 0.0), (SORTED[0],)),
+    "nonzero_static": Case("aten::nonzero_static", lambda x: torch.nonzero_static(x, size=5), (bools(3, 4),)),
+    "nonzero_static, with a fill": Case(
+        "aten::nonzero_static", lambda x: torch.nonzero_static(x, size=20, fill_value=7), (bools(3, 4),)
+    ),
     "masked_select": Case("aten::masked_select", torch.masked_select, (f32(3, 4), bools(3, 4)), {}),
     "masked_select, broadcast": Case("aten::masked_select", torch.masked_select, (f32(3, 1), bools(2, 1, 4))),
     **{

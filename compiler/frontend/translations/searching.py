@@ -48,7 +48,16 @@ def masked_select(self: Any, mask: Any) -> Any:
     return op.Compress(wide, op.Reshape(condition, axes([-1])))
 
 
+def nonzero_static(self: Any, *, size: int, fill_value: int = -1) -> Any:
+    """The indices of the first `size` elements that are not zero. Rows of the fill value follow if there are fewer."""
+    found = op.Transpose(op.NonZero(self), perm=[1, 0])
+    fill = op.Constant(value=ir.tensor(fill_value, dtype=ir.DataType.INT64))
+    rows = op.Concat(found, op.Expand(fill, axes([size, len(self.shape)])), axis=0)
+    return op.Slice(rows, axes([0]), axes([size]), axes([0]))
+
+
 TRANSLATIONS = {
+    "aten::nonzero_static": nonzero_static,
     "aten::searchsorted.Tensor": searchsorted,
     "aten::searchsorted.Scalar": searchsorted_scalar,
     "aten::masked_select": masked_select,
