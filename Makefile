@@ -377,6 +377,7 @@ lint-cuda: compiler/_runtime_cuda.abi3.so
 types: $(VENV)/.dev
 	$(SAY) "Types"
 	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/typing
 
 generate: quick $(BIN)/ruff ## write the generated files: from the Rust source, and pages of docs/ from the code's tables
 	$(SAY) "Generating"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from compiler.errors import InputError as InputError
     from compiler.errors import PlanError as PlanError
     from compiler.errors import RunError as RunError
-    from compiler.frontend.export import ExportError as ExportError
+    from compiler.frontend.export_request import ExportError as ExportError
     from compiler.options import Options as Options
     from compiler.pipeline import compile as compile
     from compiler.plan import Plan as Plan
@@ -39,7 +39,7 @@ else:  # otherwise any misspelled name would have a type
             "accuracy.verify": ("verify",),
             "custom": ("custom_op",),
             "errors": ("CompileError", "DeviceError", "Diagnostic", "Error", "InputError", "PlanError", "RunError"),
-            "frontend.export": ("ExportError",),
+            "frontend.export_request": ("ExportError",),
             "options": ("Options",),
             "pipeline": ("compile",),
             "plan": ("Plan", "TensorInfo"),

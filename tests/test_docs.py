@@ -219,6 +219,28 @@ def test_the_programs_for_torch_compile_run(
     assert capsys.readouterr().out.splitlines() == ["torch.Size([5, 2])", "(6, 2)", "picture", "float32 [batch, 3]"]
 
 
+def test_the_programs_and_commands_for_exports_run(
+    folder: Path, capsys: pytest.CaptureFixture[str], quick_exports: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch", reason="needs PyTorch")
+    page = (ROOT / "docs/exporting.md").read_text()
+    exec(block(page, "import warnings"), {})
+    inputs, reason, count = capsys.readouterr().out.splitlines()
+    assert inputs == "float32 [rows, 3] float32 [rows, 3]"
+    assert reason == "Scaled | the code decides by the value of a tensor, and a graph cannot"
+    assert count == "1"
+    Path("nets.py").write_text(block(page, "import torch\n\n\ndef build"))
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    monkeypatch.setitem(sys.modules, "nets", sys)  # after the test, no module has this name
+    del sys.modules["nets"]
+    commands = re.findall(r"^candlec .*$", page, re.MULTILINE)
+    assert [run(*shlex.split(command)[1:]) for command in commands] == [0] * 3
+    assert {each.name for each in folder.iterdir()} >= {"nets.plan", "nets.onnx"}
+    Path("pool.py").write_text(block(page, "import torch, compiler"))
+    exec(compile(block(page, "import torch, compiler"), "pool.py", "exec"), {})
+    assert block(page, "pool.onnx does not compute").splitlines()[0] in capsys.readouterr().out
+
+
 def test_the_rust_program_is_the_one_that_is_tested() -> None:
     page = (ROOT / "docs/using-from-rust.md").read_text()
     assert block(page, "//! Runs a plan on") == (ROOT / "runtime/plan/examples/run.rs").read_text()

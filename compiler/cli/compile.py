@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from compiler.cli import arguments, custom, quantized, states, volumes
+from compiler.cli import arguments, custom, factory, quantized, states, volumes
 from compiler.cli.grouped import grouped
 from compiler.cli.output import console, errors, json_option, megabytes, print_json, table, working, write_text
 from compiler.cli.renamed import Verb
@@ -176,14 +176,24 @@ dump_option = click.option(
 )
 @dump_option
 @custom.custom_option
+@factory.export_options
 @json_option
 def command(
-    model: Path, output: Path | None, chosen: Chosen, report: Path | None, dump: Path | None, as_json: bool
+    model: Path,
+    output: Path | None,
+    chosen: Chosen,
+    report: Path | None,
+    dump: Path | None,
+    how: factory.How,
+    as_json: bool,
 ) -> None:
-    """Compile MODEL (.onnx) into a plan, and show what each pass did.
+    """Compile MODEL into a plan, and show what each pass did. MODEL is an ONNX file, or PACKAGE.MODULE:FACTORY.
 
     A plan is one file with everything that a run needs. A pass is a stage of the compiler that rewrites the graph of
     the model. The same model and options give the same bytes.
+
+    If MODEL names a Python function FACTORY, the command exports the PyTorch module that the function returns, as
+    `candlec export` does, and compiles it. --opset, --exporter, --no-check and --locate are options of this export.
 
     \b
     candlec compile model.onnx
@@ -194,28 +204,43 @@ def command(
     candlec compile decoder.onnx --weights int4 --keep lm_head
     candlec compile model.onnx --custom my_operators.py
     candlec compile encoder.onnx --precision bf16
+    candlec compile nets.unet:build -o unet.plan
     """
-    import compiler
-
     chosen.check_usage()
-    target = output or _default_output(model)
-    _check_outputs(model, {"--output": target, "--report": report})
-    _check_suffixes(output, report)
+    target = _target(model, output, report)
     record = Record()
     options = chosen.options(record, dump)
-    start = time.perf_counter()
-    with working(f"compiling {model}"):
-        plan = compiler.compile(model, options)
-    seconds = time.perf_counter() - start
+    plan, seconds, done = _compiled(model, options, how)
     plan.save(target)
     if report is not None:
         _write_report(report, model, plan, record)
     if as_json:
-        print_json({"ok": True, "plan": str(target), "seconds": seconds, **_facts(plan, record)})
+        print_json({"ok": True, "plan": str(target), "seconds": seconds, **factory.facts(done), **_facts(plan, record)})
     else:
         _show(plan, record)
+        factory.show(done)
         _warn_of_memory(plan, chosen.max_memory)
         console.print(f"{target}: {megabytes(len(plan.data))}, compiled in {seconds:.2f} s", style="bold")
+
+
+def _target(model: Path, output: Path | None, report: Path | None) -> Path:
+    """The file for the plan. Refuse files that the command must not overwrite, and wrong suffixes."""
+    is_file = not factory.is_factory(str(model))
+    target = output or (_default_output(model) if is_file else factory.plan_name(str(model)))
+    _check_outputs(model if is_file else None, {"--output": target, "--report": report})
+    _check_suffixes(output, report)
+    return target
+
+
+def _compiled(model: Path, options: Options, how: factory.How) -> tuple[Plan, float, factory.Done | None]:
+    """The plan, the seconds of the compilation, and for a factory the result of its export."""
+    import compiler
+
+    with factory.model_file(model, how) as (file, done):
+        start = time.perf_counter()
+        with working(f"compiling {model}"):
+            plan = compiler.compile(file, options)
+        return plan, time.perf_counter() - start, done
 
 
 def _warn_of_memory(plan: Plan, limit: int | None) -> None:
@@ -269,12 +294,13 @@ def _check_suffixes(output: Path | None, report: Path | None) -> None:
         raise click.BadParameter(f"{report} is no .html file, and the report is a web page", param_hint="--report")
 
 
-def _check_outputs(model: Path, outputs: dict[str, Path | None]) -> None:
+def _check_outputs(model: Path | None, outputs: dict[str, Path | None]) -> None:
     """Refuse to overwrite the model or its files of weights."""
     from compiler.frontend.external import files_of_weights
 
     exist = any(path is not None and path.is_file() for path in outputs.values())
-    arguments.check_outputs(outputs, [model, *(files_of_weights(model) if exist else ())])
+    files = [] if model is None else [model, *(files_of_weights(model) if exist else ())]
+    arguments.check_outputs(outputs, files)
 
 
 def _dump(folder: Path) -> Callable[[PassReport, Any], None]:
