@@ -1,4 +1,4 @@
-"""The documented surface of the crate for Rust programs: few types, all at its root, and none that only the project knows."""
+"""The documented surface of the crate for Rust programs: few types, all at its root, and no others in signatures."""
 
 from __future__ import annotations
 
