@@ -1,4 +1,4 @@
-"""The packages of the crate for Rust programs: a program outside the workspace adds them with `cargo add`, and compiles.
+"""The packages of the crate for Rust programs: a program outside the workspace adds them with `cargo add`, and builds.
 
 A folder stands for crates.io: it holds the packages, and the other crates as Cargo has them already. The files that
 Cargo compiles stay in build/outside, so a second run takes a few seconds.
