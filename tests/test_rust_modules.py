@@ -302,8 +302,8 @@ def test_modules_apart_do_not_use_each_other() -> None:
 
 
 def chains(start: str, used: set[tuple[Module, Module]]) -> dict[Module, list[str]]:
-    """Every module that those inside a top-level module use, also through others, with a shortest chain to it. The root of
-    the crate, which names the public items, stands for the beginning instead."""
+    """Every module that those inside a top-level module use, also through others, with a shortest chain to it. The root
+    of the crate, which names the public items, stands for the beginning instead."""
     graph = networkx.DiGraph(pair for pair in used if pair[0])
     graph.add_edges_from(((), module) for module in {*graph} if module[:1] == (start,))
     found = networkx.single_source_shortest_path(graph, ())

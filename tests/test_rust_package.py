@@ -1,7 +1,7 @@
-"""The packages of the crate for Rust programs: `cargo add candle-plan` in a program outside the workspace, which compiles.
+"""The packages of the crate for Rust programs: a program outside the workspace adds them with `cargo add`, and builds.
 
-A folder stands for crates.io: it holds the packages, and the other crates as Cargo has them already. The files that Cargo
-compiles stay in build/outside, so a second run takes a few seconds.
+A folder stands for crates.io: it holds the packages, and the other crates as Cargo has them already. The files that
+Cargo compiles stay in build/outside, so a second run takes a few seconds.
 """
 
 from __future__ import annotations

@@ -232,7 +232,7 @@ def test_profiles_and_prepared_steps_name_the_operator() -> None:
 
 
 def test_a_function_that_holds_its_session_does_not_keep_it_alive() -> None:
-    """The garbage collector frees a session, its clone and the function together, when the program holds none of them."""
+    """The garbage collector frees sessions and their function together, if the program holds none of them."""
     holder: dict[str, Any] = {}
 
     def held(holder: dict[str, Any]) -> Callable[[Array], Array]:

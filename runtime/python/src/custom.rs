@@ -33,7 +33,7 @@ pub struct Held {
 
 #[pymethods]
 impl Held {
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
         // If another thread takes a function just now, the collector sees too few references, and frees nothing.
         let Ok(functions) = self.functions.try_lock() else { return Ok(()) };
         functions.values().try_for_each(|function| visit.call(function))

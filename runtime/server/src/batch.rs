@@ -1,6 +1,6 @@
 //! Batches: the inputs of several requests become the inputs of one run, and its outputs are divided again.
 
-use candle_plan::{Element, Error, Result, Session, Type, Value};
+use candle_plan::{Element, Error, Result, Session, Value};
 
 use crate::numbers::{by_type, InJson};
 

@@ -22,7 +22,6 @@ use candle_core::backend::BackendStorage;
 use candle_core::{CpuStorage, Storage, WithDType};
 use candle_plan_descriptors::broadcast::Dims;
 
-use crate::by_width;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::size::{copied, element_count};
