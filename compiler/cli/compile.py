@@ -9,11 +9,12 @@ import time
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from compiler.cli import arguments, custom, quantized, states, volumes
+from compiler.cli import arguments, choice, custom, quantized, states, volumes
+from compiler.cli.given import Given, given_options
 from compiler.cli.grouped import grouped
 from compiler.cli.output import console, errors, json_option, megabytes, print_json, table, working, write_text
 from compiler.cli.renamed import Verb
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from compiler import Options, Plan
+    from compiler.accuracy.choice import Choice
     from compiler.options import Precision
     from compiler.plan.state import Asked
     from compiler.rewrite.report import PassReport
@@ -72,7 +74,8 @@ class Chosen:
     max_memory: int | None
     asked: Asked | None
     weights: str | None
-    precision: Precision
+    precision: Precision | Literal["auto"]
+    max_loss: float | None
     keep: tuple[str, ...]
     lower_3d: bool
     keep_weights: bool
@@ -87,7 +90,13 @@ class Chosen:
             raise click.UsageError("--weights stores weights with fewer bits: leave it out, or --keep-weights")
         if self.precision != "f32" and (self.keep_weights or self.weights is not None):
             other = "--weights" if self.weights is not None else "--keep-weights"
-            raise click.UsageError(f"--precision rounds weights: leave it out, or {other}")
+            raise click.UsageError(f"--precision changes weights: leave it out, or {other}")
+        if self.precision == "auto" and self.max_loss is None:
+            raise click.UsageError(
+                "--precision auto needs the largest loss of the outputs: give --max-loss, such as 0.5%"
+            )
+        if self.precision != "auto" and self.max_loss is not None:
+            raise click.UsageError("--max-loss is for --precision auto: leave it out, or give both")
 
     def options(self, record: Record, dump: Path | None) -> Options:
         """The options for the compiler, which adds the reports of its passes to a record, and graphs to a folder."""
@@ -104,7 +113,7 @@ class Chosen:
             max_memory=self.max_memory,
             state=self.asked,
             weights=self.weights,
-            precision=self.precision,
+            precision="int8" if self.precision == "auto" else self.precision,
             keep=self.keep,
             lower_3d=self.lower_3d,
             keep_weights=self.keep_weights,
@@ -135,6 +144,7 @@ compiler_options = grouped(
         "be repeated."
     ),
     quantized.weights_options,
+    choice.loss_option,
     volumes.lower_option(
         "Replace operators of three spatial dimensions with 2-D ones, and list how many nodes, bytes and multiply-adds "
         "this adds. Without this option, the compiler refuses such operators."
@@ -150,6 +160,12 @@ compiler_options = grouped(
     click.option("--verify-passes", is_flag=True, help="Verify the graph after every pass, to find compiler bugs."),
 )
 
+report_option = click.option(
+    "--report",
+    type=arguments.OUTPUT,
+    metavar="FILE.html",
+    help="Write an HTML report of what each pass changed, and where.",
+)
 dump_option = click.option(
     "--dump-passes",
     "dump",
@@ -165,17 +181,19 @@ dump_option = click.option(
     "-o", "--output", type=arguments.OUTPUT, metavar="PLAN", help="Write the plan to this file.  [default: MODEL.plan]"
 )
 @compiler_options
-@click.option(
-    "--report",
-    type=arguments.OUTPUT,
-    metavar="FILE.html",
-    help="Write an HTML report of what each pass changed, and where.",
-)
+@given_options
+@report_option
 @dump_option
 @custom.custom_option
 @json_option
 def command(
-    model: Path, output: Path | None, chosen: Chosen, report: Path | None, dump: Path | None, as_json: bool
+    model: Path,
+    output: Path | None,
+    chosen: Chosen,
+    given: Given,
+    report: Path | None,
+    dump: Path | None,
+    as_json: bool,
 ) -> None:
     """Compile MODEL (.onnx) into a plan, and show what each pass did.
 
@@ -191,6 +209,7 @@ def command(
     candlec compile decoder.onnx --weights int4 --keep lm_head
     candlec compile model.onnx --custom my_operators.py
     candlec compile encoder.onnx --precision bf16
+    candlec compile encoder.onnx --precision auto --max-loss 1% --input io.npz
     """
     import compiler
 
@@ -199,7 +218,7 @@ def command(
     _check_outputs(model, {"--output": target, "--report": report})
     _check_suffixes(output, report)
     record = Record()
-    options = chosen.options(record, dump)
+    options, made = _options(model, chosen, given, record, dump)
     start = time.perf_counter()
     with working(f"compiling {model}"):
         plan = compiler.compile(model, options)
@@ -208,11 +227,26 @@ def command(
     if report is not None:
         _write_report(report, model, plan, record)
     if as_json:
-        print_json({"ok": True, "plan": str(target), "seconds": seconds, **_facts(plan, record)})
+        facts = _facts(plan, record) | ({} if made is None else {"choice": choice.choice_data(made)})
+        print_json({"ok": True, "plan": str(target), "seconds": seconds, **facts})
     else:
         _show(plan, record)
+        if made is not None:
+            choice.show_choice(made)
         _warn_of_memory(plan, chosen.max_memory)
         console.print(f"{target}: {megabytes(len(plan.data))}, compiled in {seconds:.2f} s", style="bold")
+
+
+def _options(
+    model: Path, chosen: Chosen, given: Given, record: Record, dump: Path | None
+) -> tuple[Options, Choice | None]:
+    """The options for the compiler, and the choice of `--precision auto`."""
+    options = chosen.options(record, dump)
+    if chosen.max_loss is None:
+        given.refuse("--precision auto")
+        return options, None
+    made = choice.choose(model, options, chosen.max_loss, given)
+    return made.options, made
 
 
 def _warn_of_memory(plan: Plan, limit: int | None) -> None:
