@@ -162,19 +162,12 @@ def _lowering_3d(options: Options) -> list[Pass | Phase]:
 
 def _simplifying() -> list[Pass | Phase]:
     """The passes that make operators fewer and simpler."""
+    folds = [fold_biases(lower.evaluate), fuse_quantization(lower.evaluate)]
     return [
         # Casts of constants and split sequences make more shapes known. Later, fused nodes would lose their shapes.
         Phase("find_shapes", [drop_identities, _FOLD_INDICES, split_sequences, infer_shapes]),
         # Before constant folding, which dequantizes weights, and computes norms of weights in single precision.
-        Phase(
-            "fold_weights",
-            [
-                fold_biases(lower.evaluate),
-                fuse_quantization(lower.evaluate),
-                fuse_low_bit_products,
-                fold_weight_norm(lower.evaluate),
-            ],
-        ),
+        Phase("fold_weights", [*folds, fuse_low_bit_products, fold_weight_norm(lower.evaluate)]),
         fold_constants(lower.evaluate),
         normalize_reductions,
         move_shapes_to_inputs,

@@ -227,12 +227,9 @@ def command(
     if report is not None:
         _write_report(report, model, plan, record)
     if as_json:
-        facts = _facts(plan, record) | ({} if made is None else {"choice": choice.choice_data(made)})
-        print_json({"ok": True, "plan": str(target), "seconds": seconds, **facts})
+        print_json({"ok": True, "plan": str(target), "seconds": seconds, **_facts(plan, record, made)})
     else:
-        _show(plan, record)
-        if made is not None:
-            choice.show_choice(made)
+        _show(plan, record, made)
         _warn_of_memory(plan, chosen.max_memory)
         console.print(f"{target}: {megabytes(len(plan.data))}, compiled in {seconds:.2f} s", style="bold")
 
@@ -334,8 +331,9 @@ def _check_names(chosen: Iterable[str], option: str) -> None:
         raise click.BadParameter("; ".join(wrong) + advice, param_hint=option)
 
 
-def _facts(plan: Plan, record: Record) -> dict[str, Any]:
+def _facts(plan: Plan, record: Record, made: Choice | None) -> dict[str, Any]:
     return {
+        **({} if made is None else {"choice": choice.choice_data(made)}),
         "bytes": len(plan.data),
         "steps": dict(_steps(plan)),
         "state": [asdict(pair) for pair in plan.state],
@@ -361,7 +359,7 @@ def _steps(plan: Plan) -> Counter[str]:
     return Counter(op_name(step["op"]) for step in plan.document["main"]["steps"])
 
 
-def _show(plan: Plan, record: Record) -> None:
+def _show(plan: Plan, record: Record, made: Choice | None) -> None:
     """Print the passes that changed the model, and the steps of the plan."""
     rows = [_row(report, seconds) for report, seconds in record.passes if report.fired]
     if rows:
@@ -373,6 +371,8 @@ def _show(plan: Plan, record: Record) -> None:
     quantized.show_weights([report for report, _ in record.passes])
     volumes.show_prices([report for report, _ in record.passes])
     custom.show_custom_ops(plan.custom_ops)
+    if made is not None:
+        choice.show_choice(made)
     before = record.passes[0][0].nodes_before if record.passes else 0
     steps = _steps(plan)
     kinds = ", ".join(f"{count} {name}" for name, count in steps.most_common())
