@@ -224,8 +224,7 @@ def command(
         plan = compiler.compile(model, options)
     seconds = time.perf_counter() - start
     plan.save(target)
-    if report is not None:
-        _write_report(report, model, plan, record)
+    _write_report(report, model, plan, record)
     if as_json:
         print_json({"ok": True, "plan": str(target), "seconds": seconds, **_facts(plan, record, made)})
     else:
@@ -268,11 +267,12 @@ def _warn_of_memory(plan: Plan, limit: int | None) -> None:
                 return
 
 
-def _write_report(path: Path, model: Path, plan: Plan, record: Record) -> None:
-    """Write the HTML report."""
-    from compiler.cli.tables.report_page import page
+def _write_report(path: Path | None, model: Path, plan: Plan, record: Record) -> None:
+    """Write the HTML report, if there is a path for it."""
+    if path is not None:
+        from compiler.cli.tables.report_page import page
 
-    write_text(path, page(model, plan, [each for each, _ in record.passes]))
+        write_text(path, page(model, plan, [each for each, _ in record.passes]))
 
 
 def _default_output(model: Path) -> Path:

@@ -72,7 +72,7 @@ def test_auto_quantizes_the_products_that_the_outputs_allow(model: Path, capsys:
 
 
 WRONG = [
-    (["--precision", "auto"], "--precision auto needs a limit of the loss: give --max-loss, such as 0.5%"),
+    (["--precision", "auto"], "--precision auto needs the largest loss of the outputs: give --max-loss, such as 0.5%"),
     (["--precision", "auto", "--max-loss", "2"], "'2' is no loss: give a percentage, such as 0.5%"),
     (["--precision", "int8", "--max-loss", "1%"], "--max-loss is for --precision auto: leave it out, or give both"),
     (["--precision", "int8", "--size", "n=3"], "--size is for --precision auto: leave it out, or give both"),
