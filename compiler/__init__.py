@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from compiler import backend as backend
     from compiler import ort as ort
+    from compiler.accuracy.choice import choose_precision as choose_precision
     from compiler.accuracy.exported import export as export
     from compiler.accuracy.verify import verify as verify
     from compiler.custom import custom_op as custom_op
@@ -35,6 +36,7 @@ else:  # otherwise any misspelled name would have a type
         __name__,
         {
             "": ("backend", "ort"),
+            "accuracy.choice": ("choose_precision",),
             "accuracy.exported": ("export",),
             "accuracy.verify": ("verify",),
             "custom": ("custom_op",),

@@ -125,12 +125,18 @@ def test_the_program_for_many_rows_runs(folder: Path, capsys: pytest.CaptureFixt
     assert capsys.readouterr().out.splitlines()[1].endswith("(100 rows from an earlier run): results")
 
 
-def test_the_program_for_bfloat16_runs(folder: Path) -> None:
+def test_the_program_for_a_precision_runs(folder: Path) -> None:
     page = (ROOT / "docs/precision-modes.md").read_text()
     found: dict[str, Any] = {}
     exec(block(page, "import compiler"), found)
     steps = found["plan"].document["main"]["steps"]
     assert "RoundedMatMul" in {next(iter(step["op"])) for step in steps}
+
+
+def test_the_program_for_a_choice_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs/precision-modes.md").read_text().partition("## The choice")[2]
+    exec(block(page, "import compiler"), {})
+    assert re.fullmatch(r"0\.\d\d% \[.*\]\n", capsys.readouterr().out)
 
 
 def test_the_program_for_states_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

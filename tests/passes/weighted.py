@@ -13,11 +13,29 @@ import compiler
 
 Array = np.ndarray[Any, Any]
 
+PRODUCTS = {
+    "MatMul": ("(float[n, 48] x) => (float[n, 40] y) { y = MatMul(x, w) }", [48, 40]),
+    "MatMul of one row": ("(float[1, 48] x) => (float[1, 40] y) { y = MatMul(x, w) }", [48, 40]),
+    "MatMul of a vector": ("(float[48] x) => (float[40] y) { y = MatMul(x, w) }", [48, 40]),
+    "MatMul of a batch": ("(float[n, 3, 48] x) => (float[n, 3, 40] y) { y = MatMul(x, w) }", [48, 40]),
+    "transposed MatMul": ("(float[n, 48] x) => (float[n, 40] y) { t = Transpose(w) y = MatMul(x, t) }", [40, 48]),
+    "odd depth": ("(float[n, 51] x) => (float[n, 40] y) { y = MatMul(x, w) }", [51, 40]),
+    "Gemm": ("(float[n, 48] x, float[40] c) => (float[n, 40] y) { y = Gemm<transB = 1>(x, w, c) }", [40, 48]),
+    "Gemm without addend": ("(float[n, 48] x) => (float[n, 40] y) { y = Gemm(x, w) }", [48, 40]),
+}
+"""Products with a constant operand `w`: the graph of each, and the shape of `w`."""
+
 
 def model_of(text: str, **weights: Array) -> onnx.ModelProto:
     made = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 21]> m {text}')
     made.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in weights.items())
     return made
+
+
+def half_product() -> onnx.ModelProto:
+    """A product in float16."""
+    text = "(float16[n, 48] x) => (float16[n, 48] y) { y = MatMul(x, w) }"
+    return model_of(text, w=normal(48, 48).astype(np.float16))
 
 
 def normal(*shape: int, seed: int = 0) -> Array:
@@ -32,3 +50,7 @@ def inputs_of(plan: compiler.Plan) -> dict[str, Array]:
             normal(*shape, seed=1) if each.dtype == "float32" else np.arange(np.prod(shape)).reshape(shape)
         )
     return given
+
+
+def ops_of(plan: compiler.Plan) -> list[str]:
+    return [next(iter(step["op"])) for step in plan.document["main"]["steps"]]

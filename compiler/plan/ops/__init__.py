@@ -94,6 +94,7 @@ if TYPE_CHECKING:
         DynamicQuantizeLinear as DynamicQuantizeLinear,
         QuantizeLinear as QuantizeLinear,
     )
+    from compiler.plan.ops.quantized_matmul import QuantizedMatMul as QuantizedMatMul
     from compiler.plan.ops.raise_ import Raise as Raise
     from compiler.plan.ops.random import (
         Multinomial as Multinomial,
@@ -227,6 +228,7 @@ else:  # otherwise any misspelled name would have a type
         "qlinear": "QLinearConv QLinearMatMul",
         "qlinear_elementwise": "LookUp QLinearBinary QLinearFunction QLinearGlobalAveragePool",
         "quantize": "DequantizeLinear DynamicQuantizeLinear QuantizeLinear",
+        "quantized_matmul": "QuantizedMatMul",
         "raise_": "Raise",
         "random": "Multinomial RandomNormal RandomUniform",
         "recurrent": "Activation AnyActivation Direction Gru Lstm Rnn",
