@@ -242,7 +242,7 @@ def command(
 def _compiled(
     model: Path, options_of: Callable[[Path], tuple[Options, Choice | None]], how: factory.How
 ) -> tuple[Plan, float, factory.Done | None, Choice | None]:
-    """The plan, the seconds of the compilation, for a factory the result of its export, and `--precision auto`'s choice."""
+    """The plan, the seconds of its compilation, a factory's export, and the choice of `--precision auto`."""
     import compiler
 
     with factory.model_file(model, how) as (file, done):

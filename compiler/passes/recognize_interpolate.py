@@ -167,7 +167,7 @@ def _nearest_places(how: dict[str, Any], size: int, new: int, scale: float | Non
     coordinates = _coordinates(how, size, new, scale)
     below = np.floor(coordinates)
     rounded = below + (coordinates - below > 0.5 - _HALFWAY) if how is _NEAREST_EXACT else below
-    return np.clip(rounded, 0, size - 1).astype(np.int64)
+    return np.asarray(np.clip(rounded, 0, size - 1), np.int64)
 
 
 def _scales_between(places: np.ndarray, size: int, offset: float) -> Iterator[float]:
