@@ -21,7 +21,7 @@ use crate::value::{Array, Value};
 /// results have the types that the plan states.
 ///
 /// ```
-/// use candle_plan::{CustomCall, CustomOp, Error, Result, Session, Value};
+/// use candle_plan::{CustomCall, CustomOp, Result, Session, Value};
 ///
 /// /// `example::Scale`: the input, float32, times the attribute `factor`.
 /// struct Scale;
@@ -34,7 +34,7 @@ use crate::value::{Array, Value};
 ///     }
 /// }
 ///
-/// # fn main() -> Result<(), Error> {
+/// # fn main() -> Result<()> {
 /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/custom.plan");
 /// let session = Session::builder(path).custom_op("example::Scale", Scale).build()?;
 /// let outputs = session.run_named([("x", Value::new(vec![1f32, 2.0], &[1, 2])?)])?;
