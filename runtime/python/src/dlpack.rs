@@ -175,8 +175,8 @@ pub fn capsule<'py>(py: Python<'py>, array: &Array, ordinal: i32, stream: Option
 /// # Errors
 /// `BufferError`: DLPack does not support the element type.
 pub fn host_capsule<'py>(array: &Bound<'py, PyUntypedArray>, dtype: DType) -> PyResult<Bound<'py, PyAny>> {
-    // SAFETY: the array is a NumPy array, whose structure has this field.
-    let address = unsafe { (*array.as_array_ptr()).data }.cast::<c_void>();
+    // SAFETY: the array is a NumPy array, whose structure has these fields.
+    let address = unsafe { (*array.as_array_ptr()).fields.data }.cast::<c_void>();
     let memory = Memory::Host(array.clone().into_any().unbind());
     exported(array.py(), (address, [CPU, 0]), array.shape(), dtype, memory)
 }
