@@ -17,13 +17,9 @@ import compiler  # noqa: E402
 from compiler.accuracy.exported import ExportWarning  # noqa: E402
 from compiler.frontend.export_request import Exporter  # noqa: E402
 from models.families import tiny  # noqa: E402
-from models.families.wrapped import Detector  # noqa: E402
 
 pytestmark = [pytest.mark.usefixtures("quick_exports"), pytest.mark.slow]
 TOKENS = torch.tensor([[5, 9, 3, 7, 11, 4, 8, 6], [4, 4, 9, 21, 30, 3, 12, 17]])
-RATES = {"upsample_initial_channel": 32, "upsample_rates": [4, 4], "upsample_kernel_sizes": [8, 8]}
-SILENT = {"noise_scale": 0.0, "noise_scale_duration": 0.0}
-"""VITS without random numbers."""
 
 
 def sound(*shape: int) -> Any:
@@ -34,11 +30,6 @@ def mixtral() -> Any:
     from transformers import AutoModelForCausalLM
 
     return AutoModelForCausalLM.from_config(tiny.config("mixtral"))
-
-
-def vits() -> Any:
-    sizes = {"flow_size": 32, "ffn_dim": 48, "spectrogram_bins": 17, "prior_encoder_num_wavenet_layers": 2}
-    return tiny.model("vits", **sizes, **RATES, **SILENT)
 
 
 def codec(kind: str, **sizes: Any) -> Any:
@@ -59,19 +50,10 @@ CASES = {
     "Mixtral": Case(
         mixtral, {"input_ids": TOKENS, "use_cache": False}, {"input_ids": {0: "batch", 1: "length"}}, "dynamo"
     ),
-    "VITS": Case(vits, {"input_ids": TOKENS}, {"input_ids": {1: "length"}}, "dynamo"),
     "EnCodec": Case(
         lambda: codec("encodec", hidden_size=16), {"input_values": sound(2, 1, 640)}, {"input_values": {0: "batch"}},
         "torchscript",
     ),
-    "Mimi": Case(
-        lambda: codec("mimi", upsample_groups=32, num_quantizers=4), {"input_values": sound(2, 1, 640)},
-        {"input_values": {0: "batch"}}, "torchscript",
-    ),
-    **{
-        name: Case(lambda name=name: Detector(name), {"image": sound(3, 128, 160)}, {}, "torchscript")
-        for name in ("fasterrcnn_mobilenet_v3_large_320_fpn", "retinanet_resnet50_fpn", "ssd300_vgg16")
-    },
 }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
-FILE = "tests/typing/public.py"
+FILE = "tests/typed/public.py"
 BIN = Path(sys.executable).parent
 
 

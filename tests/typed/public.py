@@ -20,6 +20,7 @@ import compiler.ort as onnxruntime
 from compiler import CompileError, Diagnostic, Options, Plan, Session, TensorInfo
 from compiler.accuracy.compare import Report
 from compiler.accuracy.exported import ExportWarning
+from compiler.options import Precision
 from compiler.plan import StateInfo
 from compiler.runtime.state import State
 
@@ -30,7 +31,7 @@ def compiling(path: Path, data: bytes, proto: onnx.ModelProto, model: onnx_ir.Mo
         compiler.compile(source, Options(dims={"batch": 4}, weights="int8", keep=["head"]))
     compiler.compile(model)
     options = Options(optimize=False, passes=["fuse_gelu"], state={"present.*": "past.*"}, precision="bf16")
-    assert_type(options.precision, compiler.options.Precision)
+    assert_type(options.precision, Precision)
     compiler.compile(path, 3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     compiler.compile()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     Options(precision="fp8")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
