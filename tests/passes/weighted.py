@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import onnx
 import onnx.parser
+import pytest
 from onnx import numpy_helper
 
 import compiler
+from compiler.rewrite.report import PassReport
 
 Array = np.ndarray[Any, Any]
+Compiled = Callable[..., tuple[compiler.Plan, PassReport]]
+"""Compiles a model, and returns the plan and the report of the pass."""
 
 PRODUCTS = {
     "MatMul": ("(float[n, 48] x) => (float[n, 40] y) { y = MatMul(x, w) }", [48, 40]),
@@ -54,3 +59,17 @@ def inputs_of(plan: compiler.Plan) -> dict[str, Array]:
 
 def ops_of(plan: compiler.Plan) -> list[str]:
     return [next(iter(step["op"])) for step in plan.document["main"]["steps"]]
+
+
+def assert_stay(compiled: Compiled, *cases: tuple[onnx.ModelProto, str]) -> None:
+    """Each model's only product stays, for its reason."""
+    for model, reason in cases:
+        plan, report = compiled(model)
+        assert ops_of(plan) == ["MatMul"]
+        assert [reason in each.reason for each in report.near_misses] == [True]
+
+
+def assert_unknown_name_is_refused(compiled: Compiled) -> None:
+    text, shape = PRODUCTS["MatMul"]
+    with pytest.raises(compiler.CompileError, match=r"CC0407.*no weight has the name 'lm_head'"):
+        compiled(model_of(text, w=normal(*shape)), keep=["lm_head"])

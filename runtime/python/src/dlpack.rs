@@ -181,15 +181,12 @@ pub fn host_capsule<'py>(array: &Bound<'py, PyUntypedArray>, dtype: DType) -> Py
     exported(array.py(), (address, [CPU, 0]), array.shape(), dtype, memory)
 }
 
-/// Makes a capsule of elements in row-major order, which lie at an address on a device.
-fn exported<'py>(
-    py: Python<'py>,
-    (data, device): (*mut c_void, [i32; 2]),
-    dims: &[usize],
-    dtype: DType,
-    memory: Memory,
-) -> PyResult<Bound<'py, PyAny>> {
-    let (code, bits) = match dtype {
+/// Returns DLPack's code of an element type, and the bits of an element.
+///
+/// # Errors
+/// `BufferError`: DLPack does not support the element type.
+fn code_of(dtype: DType) -> PyResult<(u8, u8)> {
+    Ok(match dtype {
         DType::Int8 => (0, 8),
         DType::Int16 => (0, 16),
         DType::Int32 => (0, 32),
@@ -209,7 +206,18 @@ fn exported<'py>(
         DType::Float8E5M2Fnuz => (13, 8),
         DType::Float8E8M0Fnu => (14, 8),
         other => return Err(PyBufferError::new_err(format!("DLPack has no {other}"))),
-    };
+    })
+}
+
+/// Makes a capsule of elements in row-major order, which lie at an address on a device.
+fn exported<'py>(
+    py: Python<'py>,
+    (data, device): (*mut c_void, [i32; 2]),
+    dims: &[usize],
+    dtype: DType,
+    memory: Memory,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (code, bits) = code_of(dtype)?;
     let shape = dims.iter().map(|&size| size as i64).collect();
     let rank = dims.len() as i32;
     let (shape_start, strides) = (std::ptr::null_mut(), std::ptr::null_mut());

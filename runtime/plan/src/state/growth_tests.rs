@@ -40,6 +40,14 @@ fn cases() -> [Case; 5] {
     ]
 }
 
+/// Attention of all rows to all keys.
+fn attention() -> Json {
+    json!({"Attention": {
+        "heads": null, "kv_heads": null, "scale": null, "softcap": null, "is_causal": false, "left_window": null,
+        "right_window": null, "guard": "Unseeing", "scores": "Product",
+    }})
+}
+
 impl Case {
     /// The plan: the operator, attention to the result, and a step that fails if `pick` is out of range.
     fn session(&self, device: &Device) -> Session {
@@ -58,10 +66,6 @@ impl Case {
             ("y", cache(json!("new"))),
             ("z", kind("float32", json!(["batch", HEADS, "new", 1]))),
         ];
-        let attention = json!({"Attention": {
-            "heads": null, "kv_heads": null, "scale": null, "softcap": null, "is_causal": false, "left_window": null,
-            "right_window": null, "guard": "Unseeing", "scores": "Product",
-        }});
         let step = |op: Json, inputs: Json, output: usize| json!({"op": op, "inputs": inputs, "outputs": [output], "origin": 0});
         let plan = json!({
             "main": {
@@ -70,7 +74,7 @@ impl Case {
                 "constants": [],
                 "steps": [
                     step(self.op.clone(), json!(self.inputs), 5),
-                    step(attention, json!([0, 5, 5]), 6),
+                    step(attention(), json!([0, 5, 5]), 6),
                     step(json!({"Gather": {"axis": 3}}), json!([6, 4]), 7),
                 ],
                 "outputs": [6, 7, 5],
