@@ -89,12 +89,13 @@ impl Case {
             executable: Arc::new(executable.expect("it prepares")),
             device: device.clone(),
             threads: Threads::serial(),
+            constants: None,
         }
     }
 
     fn state(&self, session: &Session) -> State {
         let values = if self.first > 0 { vec![("past".to_string(), self.first())] } else { Vec::new() };
-        session.new_state(Start { values, sizes: Vec::new() }).expect("it has a state")
+        session.new_state_from(values, Vec::new()).expect("it has a state")
     }
 
     fn first(&self) -> Value {
