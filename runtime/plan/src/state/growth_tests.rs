@@ -85,12 +85,8 @@ impl Case {
         });
         let plan = serde_json::from_value(plan).expect("a plan");
         let executable = Executable::prepare(plan, Vec::new(), device, Memory::Full, &CustomOps::new());
-        Session {
-            executable: Arc::new(executable.expect("it prepares")),
-            device: device.clone(),
-            threads: Threads::serial(),
-            constants: None,
-        }
+        let executable = Arc::new(executable.expect("it prepares"));
+        Session { executable, device: device.clone(), threads: Threads::serial(), constants: None }
     }
 
     fn state(&self, session: &Session) -> State {
