@@ -115,7 +115,7 @@ unsafe fn piece<V: Vector, T: Stored, const ROWS: usize, const VECTORS: usize, c
             }
             if V::LANES > 1 {
                 for p in 0..PANELS {
-                    ahead_of(s, ahead.wrapping_add(p * s.b_panel * size_of::<T>()), STEPS * width * size_of::<T>());
+                    ahead_of(s, ahead.wrapping_add(p * s.b_panel * size_of::<T>()));
                 }
                 ahead = ahead.wrapping_add(s.ahead_step);
             }
@@ -143,24 +143,15 @@ fn steps() -> usize {
     }
 }
 
-/// Prefetches rows of one panel that are multiplied later. `usual` is the usual number of bytes.
+/// Prefetches the rows of one panel that are multiplied later.
 #[inline(always)]
-fn ahead_of(s: &Strip, from: *const u8, usual: usize) {
-    if s.near {
-        lines(from, s.ahead_step, usual, prefetch);
-    } else {
-        lines(from, s.ahead_step, usual, prefetch_l2);
-    }
-}
-
-/// Prefetches the lines of `bytes` bytes. The compiler unrolls the loop over the usual number of bytes, a constant: with few
-/// rows, a loop's own instructions would take as long as the products.
-#[inline(always)]
-fn lines(from: *const u8, bytes: usize, usual: usize, prefetch: impl Fn(*const u8)) {
-    if bytes == usual {
-        (0..usual).step_by(LINE).for_each(|byte| prefetch(from.wrapping_add(byte)));
-    } else {
-        (0..bytes).step_by(LINE).for_each(|byte| prefetch(from.wrapping_add(byte)));
+fn ahead_of(s: &Strip, from: *const u8) {
+    for byte in (0..s.ahead_step).step_by(LINE) {
+        if s.near {
+            prefetch(from.wrapping_add(byte));
+        } else {
+            prefetch_l2(from.wrapping_add(byte));
+        }
     }
 }
 
