@@ -66,7 +66,7 @@ class Loaded:
     model: ir.Model
     sha256: str
     warnings: tuple[Diagnostic, ...] = ()
-    """What the file contains although ONNX does not allow it."""
+    """The corrections of an invalid file that onnxruntime runs."""
 
 
 def load_model(

@@ -1,6 +1,6 @@
-"""What a file may contain although ONNX does not allow it, because onnxruntime runs such files.
+"""Corrections of invalid models that onnxruntime runs.
 
-The functions here correct the model in place, so that no later stage sees the difference. Each correction gives a
+The functions correct the model in place, so that no later stage sees the difference. Each correction gives a
 warning, which names the node and says what the compiler assumes.
 """
 
@@ -84,7 +84,7 @@ def repeated_weights(model: onnx.ModelProto, *, severity: str = "error") -> list
 
 
 def _value(attribute: onnx.AttributeProto) -> tuple[object, ...]:
-    """What a Constant holds, in a form that can be compared. Numbers are those of tensors of the same type."""
+    """The value of a Constant, as a key for comparisons."""
     if attribute.type == onnx.AttributeProto.TENSOR and attribute.name == "value":
         return _contents(attribute.t)
     return attribute.name, attribute.SerializeToString(deterministic=True)
@@ -97,7 +97,7 @@ def _contents(tensor: onnx.TensorProto) -> tuple[object, ...]:
         return tensor.data_type, tuple(tensor.dims), place
     try:
         array = numpy_helper.to_array(tensor)
-    except Exception:  # a later check reports a malformed tensor, of which numpy_helper raises many types of exception
+    except Exception:  # numpy_helper raises many types of exception; a later check reports the malformed tensor
         return (tensor.SerializeToString(deterministic=True),)
     contents = tuple(array.ravel().tolist()) if array.dtype == object else array.tobytes()
     return tensor.data_type, tuple(tensor.dims), contents
