@@ -98,12 +98,13 @@ def test_a_run_does_not_dequantize_constants() -> None:
 
 
 def test_little_memory_keeps_the_codes() -> None:
-    """The results are the same. With little memory, each run dequantizes the weights; otherwise, no codes are left."""
+    """With little memory, each run dequantizes the weights; otherwise, no codes are left. Winograd's forms round otherwise."""
     text, shape = GRAPHS["Conv"]
     plan, _ = compiled(model_of(text, w=normal(*shape)))
     full, low = compiler.load(plan), compiler.load(plan, memory="low")
     given = inputs_of(plan)
-    np.testing.assert_array_equal(low.run(given)["y"], full.run(given)["y"])
+    wanted = full.run(given)["y"]
+    np.testing.assert_allclose(low.run(given)["y"], wanted, rtol=1e-5, atol=1e-6 * np.abs(wanted).max())
     assert [each.op for each in low.profile(given)] == ["DequantizeLinear", "Conv"]
     count = int(np.prod(shape))
     assert low.prepared().constant_bytes == count + 4 * shape[0]
