@@ -228,6 +228,7 @@ test-rust: $(VENV)/.demo $(NEXTEST)
 	$(SAY) "Rust tests"
 	@mkdir -p build
 	cd runtime && $(NEXTEST) nextest run --no-fail-fast --release --workspace 2>&1 | tee ../build/rust-tests.log
+	cd runtime && cargo test --doc --release --workspace
 
 test-python: $(VENV)/.dev compiler/_runtime_emulator.abi3.so compiler/_runtime_cuda.abi3.so
 	$(SAY) "Python tests"
@@ -259,7 +260,7 @@ SAME_RESULTS := cli/test_bench.py cli/test_bisect.py cli/test_streams.py cli/tes
 	test_devices.py test_duplicates.py test_ending.py test_expectation.py test_github_action.py test_gpu_faults.py \
 	test_gpu_refusals.py test_interrupt.py test_kernel_parameters.py test_layouts.py test_mutated_models.py \
 	test_operator_tables.py test_packaging.py test_peak.py test_processes.py test_release.py test_residuals.py test_rust_manifests.py \
-	test_rust_modules.py test_scratch.py test_sharing.py test_stated_memory.py test_unsafe_code.py test_vector_code.py \
+	test_rust_modules.py test_rust_package.py test_rust_surface.py test_scratch.py test_sharing.py test_stated_memory.py test_unsafe_code.py test_vector_code.py \
 	zoo/test_breaking.py zoo/test_page_in_browser.py
 # The same of trained models: runs with two threads, layers with onnxruntime's inputs, and the bytes of plans that two processes
 # write, which tests/golden compares with a file.
@@ -367,6 +368,7 @@ lint: $(BIN)/ruff
 	$(BIN)/ruff check .
 	$(BIN)/codespell
 	cd runtime && cargo clippy --release --workspace --all-targets -- -D warnings
+	cd runtime && RUSTDOCFLAGS="-D warnings" cargo doc --locked --release --no-deps --package candle-plan
 
 lint-cuda: compiler/_runtime_cuda.abi3.so
 	$(SAY) "Lints of the code for Candle's tensors on GPUs"
@@ -375,6 +377,7 @@ lint-cuda: compiler/_runtime_cuda.abi3.so
 types: $(VENV)/.dev
 	$(SAY) "Types"
 	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/typed
 
 generate: quick $(BIN)/ruff ## write the generated files: from the Rust source, and pages of docs/ from the code's tables
 	$(SAY) "Generating"

@@ -1,12 +1,13 @@
-"""Times products of plans with `precision="bf16"` beside the same products in float32, on one thread.
+"""Times products of plans with `precision` beside the same products in float32, on one thread.
 
-`python benchmarks/rounded_products.py` prints the quartiles of the ratio for each size `rows × K × N`. Both plans take
-turns in one process. `CANDLE_PLAN_ISA=avx2` shows processors without AVX512_BF16.
+`python benchmarks/rounded_products.py [PRECISION]...` prints the median ratio and its quartiles for each size
+`rows × K × N`. All plans take turns in one process. `CANDLE_PLAN_ISA=avx2` shows processors without AVX-512.
 """
 
 from __future__ import annotations
 
 import statistics
+import sys
 import time
 
 import numpy as np
@@ -14,10 +15,11 @@ import onnx.helper
 import onnx.numpy_helper
 
 import compiler
+from compiler.options import Precision
 
 SIZES = ((1, 768, 3072), (8, 768, 3072), (128, 768, 3072), (128, 768, 64), (512, 512, 512))
 ROUNDS, RUNS = 40, 5
-OPTIONS = (compiler.Options(), compiler.Options(precision="bf16"))
+PRECISIONS: tuple[Precision, ...] = ("f16", "bf16", "int8")
 
 
 def model(rows: int, depth: int, columns: int) -> onnx.ModelProto:
@@ -30,25 +32,29 @@ def model(rows: int, depth: int, columns: int) -> onnx.ModelProto:
     return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 20)], ir_version=10)
 
 
-def ratios(rows: int, depth: int, columns: int) -> list[float]:
-    """The time in bfloat16 ÷ the time in float32, in each round."""
+def ratios(rows: int, depth: int, columns: int, precisions: tuple[Precision, ...]) -> list[list[float]]:
+    """For each precision, the time ÷ the time in float32 in each round."""
     source = model(rows, depth, columns)
-    plans = [compiler.compile(source, options) for options in OPTIONS]
+    plans = [compiler.compile(source, compiler.Options(precision=each)) for each in ("f32", *precisions)]
     sessions = [compiler.load(plan, threads=1) for plan in plans]
     inputs = {"x": np.random.default_rng(1).normal(size=(rows, depth)).astype(np.float32)}
-    found = []
+    found: list[list[float]] = [[] for _ in precisions]
     for _ in range(ROUNDS + 1):
         times = []
         for session in sessions:
-            began = time.perf_counter()
+            began = time.process_time()
             for _ in range(RUNS):
                 session.run(inputs)
-            times.append(time.perf_counter() - began)
-        found.append(times[1] / times[0])
-    return found[1:]  # the first round is a warm-up
+            times.append(time.process_time() - began)
+        for each, seconds in zip(found, times[1:], strict=True):
+            each.append(seconds / times[0])
+    return [each[1:] for each in found]  # the first round is a warm-up
 
 
 if __name__ == "__main__":
+    chosen = tuple(each for each in PRECISIONS if each in (sys.argv[1:] or PRECISIONS))
+    print(f"{'rows × K × N':>18}  " + "  ".join(f"{each:<16}" for each in chosen))
     for size in SIZES:
-        low, median, high = statistics.quantiles(ratios(*size), n=4)
-        print(f"{' × '.join(map(str, size)):>18}  {median:.2f}  {low:.2f}–{high:.2f}")
+        quartiles = [statistics.quantiles(each, n=4) for each in ratios(*size, chosen)]
+        cells = (f"{median:.2f} ({low:.2f}–{high:.2f})" for low, median, high in quartiles)
+        print(f"{' × '.join(map(str, size)):>18}  " + "  ".join(f"{cell:<16}" for cell in cells))

@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from compiler import backend as backend
     from compiler import ort as ort
+    from compiler.accuracy.choice import choose_precision as choose_precision
     from compiler.accuracy.exported import export as export
     from compiler.accuracy.verify import verify as verify
     from compiler.custom import custom_op as custom_op
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from compiler.errors import InputError as InputError
     from compiler.errors import PlanError as PlanError
     from compiler.errors import RunError as RunError
-    from compiler.frontend.export import ExportError as ExportError
+    from compiler.frontend.export_request import ExportError as ExportError
     from compiler.options import Options as Options
     from compiler.pipeline import compile as compile
     from compiler.plan import Plan as Plan
@@ -35,11 +36,12 @@ else:  # otherwise any misspelled name would have a type
         __name__,
         {
             "": ("backend", "ort"),
+            "accuracy.choice": ("choose_precision",),
             "accuracy.exported": ("export",),
             "accuracy.verify": ("verify",),
             "custom": ("custom_op",),
             "errors": ("CompileError", "DeviceError", "Diagnostic", "Error", "InputError", "PlanError", "RunError"),
-            "frontend.export": ("ExportError",),
+            "frontend.export_request": ("ExportError",),
             "options": ("Options",),
             "pipeline": ("compile",),
             "plan": ("Plan", "TensorInfo"),

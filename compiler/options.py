@@ -20,8 +20,8 @@ from compiler.validate import (
 
 __all__ = ["Options", "Precision"]
 
-Precision = Literal["f32", "bf16"]
-"""The types to which products may round."""
+Precision = Literal["f32", "f16", "bf16", "int8"]
+"""The types of the numbers that products may multiply."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,10 @@ class Options:
     "int4" with a scale for each block of 32, or "int8:64" and "int4:128" with blocks of another size. The page
     docs/quantized-weights.md lists the weights that change, and their errors."""
     precision: Precision = "f32"
-    """The numbers that products with constant weights multiply. "f32" multiplies the numbers of the model. "bf16"
-    rounds both operands to 16 bits, and sums in float32, which is faster and less precise. The page
-    docs/precision-modes.md lists the products, and their errors."""
+    """The numbers that products with constant weights multiply. "f32" multiplies the numbers of the model. "f16" rounds
+    the weights to 16 bits. "bf16" rounds both operands to 16 bits. "int8" quantizes both to 8 bits, the left one in
+    every run, and sums exactly; the others sum in float32. The page docs/precision-modes.md lists the products, their
+    times and their errors."""
     keep: Sequence[str] = ()
     """The weights that `weights` or `precision` leaves as they are: names of weights, nodes or modules; `*` stands for
     any text."""
@@ -118,6 +119,6 @@ class Options:
         if self.precision == "f32":
             return
         if self.weights is not None:
-            raise ValueError("Options.precision rounds weights: leave it out, or weights")
+            raise ValueError("Options.precision changes weights: leave it out, or weights")
         if self.keep_weights:
-            raise ValueError("Options.precision rounds weights: leave it out, or keep_weights")
+            raise ValueError("Options.precision changes weights: leave it out, or keep_weights")

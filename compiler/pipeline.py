@@ -42,6 +42,7 @@ from compiler.passes.fuse_elementwise import fuse_elementwise
 from compiler.passes.fuse_epilogues import fuse_epilogues
 from compiler.passes.fuse_low_bit_products import fuse_low_bit_products
 from compiler.passes.fuse_quantization import fuse_quantization
+from compiler.passes.halve_products import halve_products
 from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.inline_branches import inline_branches
 from compiler.passes.inline_functions import inline_functions
@@ -61,6 +62,7 @@ from compiler.passes.move_shapes_to_inputs import move_shapes_to_inputs
 from compiler.passes.normalize_reductions import normalize_reductions
 from compiler.passes.pin_defaults import pin_defaults
 from compiler.passes.pin_dims import pin_dims
+from compiler.passes.quantize_products import quantize_products
 from compiler.passes.quantize_weights import quantize_weights
 from compiler.passes.raise_first_versions import raise_first_versions
 from compiler.passes.raise_legacy import raise_legacy
@@ -160,19 +162,12 @@ def _lowering_3d(options: Options) -> list[Pass | Phase]:
 
 def _simplifying() -> list[Pass | Phase]:
     """The passes that make operators fewer and simpler."""
+    folds = [fold_biases(lower.evaluate), fuse_quantization(lower.evaluate)]
     return [
         # Casts of constants and split sequences make more shapes known. Later, fused nodes would lose their shapes.
         Phase("find_shapes", [drop_identities, _FOLD_INDICES, split_sequences, infer_shapes]),
         # Before constant folding, which dequantizes weights, and computes norms of weights in single precision.
-        Phase(
-            "fold_weights",
-            [
-                fold_biases(lower.evaluate),
-                fuse_quantization(lower.evaluate),
-                fuse_low_bit_products,
-                fold_weight_norm(lower.evaluate),
-            ],
-        ),
+        Phase("fold_weights", [*folds, fuse_low_bit_products, fold_weight_norm(lower.evaluate)]),
         fold_constants(lower.evaluate),
         normalize_reductions,
         move_shapes_to_inputs,
@@ -227,8 +222,10 @@ def _fusing(options: Options) -> list[Pass | Phase]:
 
 def _narrowing(options: Options) -> list[Pass]:
     """The pass that the options `weights` and `precision` ask for, after all passes that compute with weights."""
-    rounding = [] if options.precision == "f32" else [round_products(options.keep)]
-    return rounding if options.weights is None else [quantize_weights(options.weights, options.keep)]
+    if options.weights is not None:
+        return [quantize_weights(options.weights, options.keep)]
+    chosen = {"f16": halve_products, "bf16": round_products, "int8": quantize_products}.get(options.precision)
+    return [] if chosen is None else [chosen(options.keep)]
 
 
 def compile(source: Source | Held | Changed, options: Options | None = None) -> Plan:

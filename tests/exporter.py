@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import copy
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Any
 from unittest import mock
 
 __all__ = ["shared_tables"]
+
+
+def _copies(make: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that returns a copy of a shared table, to which an export adds translations of its own."""
+
+    def copied(*args: Any, **options: Any) -> Any:
+        table = copy.copy(make(*args, **options))
+        table.functions = {operator: list(each) for operator, each in table.functions.items()}
+        return table
+
+    return copied
 
 
 @contextmanager
@@ -22,7 +35,7 @@ def shared_tables() -> Iterator[None]:
             from torch.export import decomp_utils, exported_program
             from torch.onnx._internal.exporter._registration import ONNXRegistry
 
-            translations = functools.cache(ONNXRegistry.from_torchlib)
+            translations = _copies(functools.cache(ONNXRegistry.from_torchlib))
             composites = functools.cache(exported_program._collect_all_valid_cia_ops)
         except (ImportError, AttributeError):
             pass

@@ -125,7 +125,7 @@ def test_numbers_of_numpy_are_whole_numbers_too() -> None:
 
 def test_every_error_has_the_same_base() -> None:
     from compiler.accuracy.reference import ReferenceFailed, ReferenceMissing
-    from compiler.frontend.export import ExportError
+    from compiler.frontend.export_request import ExportError
 
     errors = (CompileError, PlanError, InputError, compiler.RunError, DeviceError)
     assert all(issubclass(each, compiler.Error) for each in (*errors, ExportError, ReferenceFailed, ReferenceMissing))

@@ -103,9 +103,9 @@ def test_the_program_for_sessions_runs(folder: Path, capsys: pytest.CaptureFixtu
     page = (ROOT / "docs/using-from-python.md").read_text()
     exec(block(page, "import asyncio"), {})
     exec(block(page.partition("## Kinds of errors")[2], "import compiler"), {})
-    shapes, names, classes, count = capsys.readouterr().out.splitlines()
+    shapes, names, classes, passed, count = capsys.readouterr().out.splitlines()
     assert shapes.startswith("{'logits': (1, 10)") and names == "['logits']"
-    assert re.fullmatch(r"\[[0-9]\]", classes) and count == "2"
+    assert re.fullmatch(r"\[[0-9]\]", classes) and (passed, count) == ("(1, 10)", "2")
 
 
 def test_the_program_for_many_rows_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,12 +125,18 @@ def test_the_program_for_many_rows_runs(folder: Path, capsys: pytest.CaptureFixt
     assert capsys.readouterr().out.splitlines()[1].endswith("(100 rows from an earlier run): results")
 
 
-def test_the_program_for_bfloat16_runs(folder: Path) -> None:
+def test_the_program_for_a_precision_runs(folder: Path) -> None:
     page = (ROOT / "docs/precision-modes.md").read_text()
     found: dict[str, Any] = {}
     exec(block(page, "import compiler"), found)
     steps = found["plan"].document["main"]["steps"]
     assert "RoundedMatMul" in {next(iter(step["op"])) for step in steps}
+
+
+def test_the_program_for_a_choice_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs/precision-modes.md").read_text().partition("## The choice")[2]
+    exec(block(page, "import compiler"), {})
+    assert re.fullmatch(r"0\.\d\d% \[.*\]\n", capsys.readouterr().out)
 
 
 def test_the_program_for_states_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -217,6 +223,28 @@ def test_the_programs_for_torch_compile_run(
     assert capsys.readouterr().out.splitlines() == ["True"] * 4 + ["torch.Size([7, 10])", "FallbackWarning"]
     exec(block(page, "import onnx_ir"), {})
     assert capsys.readouterr().out.splitlines() == ["torch.Size([5, 2])", "(6, 2)", "picture", "float32 [batch, 3]"]
+
+
+def test_the_programs_and_commands_for_exports_run(
+    folder: Path, capsys: pytest.CaptureFixture[str], quick_exports: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch", reason="needs PyTorch")
+    page = (ROOT / "docs/exporting.md").read_text()
+    exec(block(page, "import warnings"), {})
+    inputs, reason, count = capsys.readouterr().out.splitlines()
+    assert inputs == "float32 [rows, 3] float32 [rows, 3]"
+    assert reason == "Scaled | the code decides by the value of a tensor, and a graph cannot"
+    assert count == "1"
+    Path("nets.py").write_text(block(page, "import torch\n\n\ndef build"))
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    monkeypatch.setitem(sys.modules, "nets", sys)  # after the test, no module has this name
+    del sys.modules["nets"]
+    commands = re.findall(r"^candlec .*$", page, re.MULTILINE)
+    assert [run(*shlex.split(command)[1:]) for command in commands] == [0] * 3
+    assert {each.name for each in folder.iterdir()} >= {"nets.plan", "nets.onnx"}
+    Path("pool.py").write_text(block(page, "import torch, compiler"))
+    exec(compile(block(page, "import torch, compiler"), "pool.py", "exec"), {})
+    assert block(page, "pool.onnx does not compute").splitlines()[0] in capsys.readouterr().out
 
 
 def test_the_rust_program_is_the_one_that_is_tested() -> None:

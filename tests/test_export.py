@@ -12,7 +12,7 @@ import onnx
 import pytest
 
 import compiler
-from compiler.frontend.export import relative_trace
+from compiler.frontend.source_lines import relative_trace
 
 ROOT = Path("/home/ann/project")
 
@@ -180,7 +180,7 @@ def test_wrong_arguments_are_refused(kind: str, args: tuple[Any, ...], said: str
         compiler.export(module, given, tmp_path / "m.onnx")
 
 
-def test_a_refusal_of_pytorch_is_one_line(linear: Any, tmp_path: Path) -> None:
+def test_a_refusal_of_pytorch_is_one_line_and_its_cure(linear: Any, tmp_path: Path) -> None:
     import torch
 
     class Branch(torch.nn.Module):
@@ -188,11 +188,14 @@ def test_a_refusal_of_pytorch_is_one_line(linear: Any, tmp_path: Path) -> None:
             return x if x.sum() > 0 else -x
 
     with pytest.raises(compiler.ExportError) as raised:
-        compiler.export(Branch(), (zeros(3),), tmp_path / "m.onnx")
-    said = str(raised.value)
+        compiler.export(Branch(), (zeros(3),), tmp_path / "m.onnx", exporter="dynamo")
+    said, help_ = str(raised.value).splitlines()
     assert re.match(
-        r"PyTorch cannot export Branch: \w+: Could not guard on data-dependent .*test_export\.py:\d+\)$", said
+        r"PyTorch cannot export Branch: \w+: Could not guard on data-dependent .*"
+        r"\(Branch, tests/test_export\.py:\d+ in Branch\.forward\)$",
+        said,
     )
+    assert help_.startswith("  help: the code decides by the value of a tensor")
 
 
 def test_an_opset_that_the_exporter_cannot_write_is_refused(linear: Any, tmp_path: Path) -> None:

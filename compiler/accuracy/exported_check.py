@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from compiler.accuracy.compare import TOLERANCES, compare
-from compiler.accuracy.exported_arguments import Dims, free_dims, other_sizes, resized
+from compiler.accuracy.exported_arguments import Open, open_dims, other_sizes, resized
 from compiler.accuracy.exported_place import place_of_difference
+from compiler.accuracy.module_runs import Call
 from compiler.accuracy.precision import in_double_precision, run_exactly
 from compiler.accuracy.verify import Given, random_outputs
 from compiler.errors import CompileError, InputError, RunError
-from compiler.frontend.export import ExportError
+from compiler.frontend.export_request import ExportError
 from compiler.pipeline import compile
 from compiler.runtime.session import load
 
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from compiler.accuracy.compare import Comparison, Report
-    from compiler.accuracy.module_runs import Call
-    from compiler.frontend.export import Exported
+    from compiler.frontend.export_request import Exported
     from compiler.runtime.session import Session
 
 __all__ = ["Checked", "check_model"]
@@ -32,10 +32,10 @@ __all__ = ["Checked", "check_model"]
 
 @dataclass(frozen=True)
 class Checked:
-    """The result of a check. It compared `runs` sets of arguments. The second set has the dims `sizes`."""
+    """The result of a check. It compared `runs` sets of arguments. `other` describes the second set."""
 
     runs: int
-    sizes: Mapping[str, int]
+    other: str = ""
     notes: tuple[str, ...] = ()
     """The reasons why it left out a comparison."""
 
@@ -44,29 +44,34 @@ class _Skipped(Exception):
     """The model cannot be compared, or not with these arguments."""
 
 
-def check_model(exported: Exported, call: Call, dynamic: Dims, *, locate: bool = False) -> Checked:
+def check_model(exported: Exported, *, locate: bool = False) -> Checked:
     """Compare the plan of an exported model with the module, for the given arguments and for others of other sizes.
+
+    A recorded model keeps what Python decided for the given arguments. If its dims are fixed, the function compares it
+    for other values.
 
     Raises:
         ExportError: an output differs, or the plan's run fails.
     """
+    request = exported.request
+    call = Call(request.module, tuple(request.args), dict(request.kwargs))
     try:
         expected = _expected(call, exported)
         session, random = _session(exported)
         check = functools.partial(_check, exported, session, random=random, locate=locate)
         check(call, expected, "")
     except _Skipped as skipped:
-        return Checked(0, {}, (f"not checked: {skipped}",))
-    sizes = free_dims(call, dynamic, exported.inputs, session.inputs)
-    fixed = list(dict.fromkeys(name for dims in dynamic.values() for name in dims.values() if name not in sizes))
-    notes = (f"the exported model fixes the size of {', '.join(map(repr, fixed))}",) if fixed else ()
-    if not sizes:
-        return Checked(1, {}, notes)
+        return Checked(0, notes=(f"not checked: {skipped}",))
+    dims = open_dims(call, exported.axes, exported.inputs, session.inputs)
+    notes = (f"the exported model fixes the size of {', '.join(map(repr, dims.fixed))}",) if dims.fixed else ()
+    if not dims.sizes and exported.program is not None:
+        return Checked(1, notes=notes)
     try:
-        tried, other, wanted = _other(call, dynamic, sizes)
-        check(other, wanted, f" with {', '.join(f'{name}={size}' for name, size in tried.items())}")
+        tried, other, wanted = _other(call, dims)
+        check(other, wanted, f" with {tried}")
     except _Skipped as skipped:
-        return Checked(1, {}, (*notes, f"not checked with other sizes: {skipped}"))
+        what = "sizes" if dims.sizes else "values"
+        return Checked(1, notes=(*notes, f"not checked with other {what}: {skipped}"))
     return Checked(2, tried, notes)
 
 
@@ -108,13 +113,14 @@ def _session(exported: Exported) -> tuple[Session, set[str]]:
     return load(plan), random_outputs(plan)
 
 
-def _other(call: Call, dynamic: Dims, sizes: Mapping[str, int]) -> tuple[dict[str, int], Call, list[Any]]:
+def _other(call: Call, dims: Open) -> tuple[str, Call, list[Any]]:
     """The first other sizes that the module accepts, arguments of these sizes, and the results."""
     refused = _Skipped()
-    for tried in other_sizes(sizes):
-        other = resized(call, dynamic, tried)
+    for tried in other_sizes(dims.sizes):
+        other = resized(call, dims.axes, tried)
+        said = ", ".join(f"{name}={size}" for name, size in tried.items()) or "other values"
         try:
-            return tried, other, _results(other)
+            return said, other, _results(other)
         except _Skipped as skipped:
             refused = skipped
     raise refused
@@ -149,7 +155,8 @@ def _check(
     if not report.ok:
         said = f"{exported.path} does not compute what {title} computes{where}: {_worst(report, wanted, found)}"
         advice = "export with --locate (locate=True), which names the first module that differs"
-        raise ExportError(f"{said}\n  help: {place_of_difference(exported, call) if locate else advice}")
+        advice = place_of_difference(exported, call) if locate else advice
+        raise ExportError("\n".join([said, *(f"  note: {note}" for note in exported.notes), f"  help: {advice}"]))
 
 
 class _OfModule(Given):

@@ -25,7 +25,7 @@ from compiler.runtime.session import load
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from compiler.frontend.export import Exported
+    from compiler.frontend.export_request import Exported
 
 __all__ = ["place_of_difference"]
 
@@ -40,6 +40,10 @@ def place_of_difference(exported: Exported, call: Call) -> str:
 
     All values before this one are equal, within the tolerance of their dtype.
     """
+    if exported.program is None:
+        from compiler.accuracy.exported_taps import place_in_recorded
+
+        return place_in_recorded(exported, call)
     try:
         plan = compile(exported.path, Options(optimize=False))
     except CompileError as error:
@@ -86,6 +90,7 @@ def _interpret(exported: Exported, call: Call, visit: Callable[[str, Any], bool]
             return value
 
     program = exported.program
+    assert program is not None
     weights: Mapping[str, Any] = {**dict(program.named_buffers()), **program.state_dict, **program.constants}
     given = iter(leaves((call.args, call.kwargs)))
     arguments = [

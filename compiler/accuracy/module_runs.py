@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import ml_dtypes
 import numpy as np
 
-from compiler.accuracy.module_state import unchanged
-from compiler.frontend.export import evaluating
+from compiler.frontend.module_state import evaluating, unchanged
 
 if TYPE_CHECKING:
     import torch

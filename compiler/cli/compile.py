@@ -8,21 +8,25 @@ import textwrap
 import time
 from collections import Counter
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from compiler.cli import arguments, custom, quantized, states, volumes
+from compiler.cli import arguments, choice, custom, factory, quantized, states, volumes
+from compiler.cli.given import Given, given_options
 from compiler.cli.grouped import grouped
 from compiler.cli.output import console, errors, json_option, megabytes, print_json, table, working, write_text
 from compiler.cli.renamed import Verb
+from compiler.cli.target import plan_file
 from compiler.errors import did_you_mean, program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from compiler import Options, Plan
+    from compiler.accuracy.choice import Choice
     from compiler.options import Precision
     from compiler.plan.state import Asked
     from compiler.rewrite.report import PassReport
@@ -72,7 +76,8 @@ class Chosen:
     max_memory: int | None
     asked: Asked | None
     weights: str | None
-    precision: Precision
+    precision: Precision | Literal["auto"]
+    max_loss: float | None
     keep: tuple[str, ...]
     lower_3d: bool
     strict: bool
@@ -88,7 +93,13 @@ class Chosen:
             raise click.UsageError("--weights stores weights with fewer bits: leave it out, or --keep-weights")
         if self.precision != "f32" and (self.keep_weights or self.weights is not None):
             other = "--weights" if self.weights is not None else "--keep-weights"
-            raise click.UsageError(f"--precision rounds weights: leave it out, or {other}")
+            raise click.UsageError(f"--precision changes weights: leave it out, or {other}")
+        if self.precision == "auto" and self.max_loss is None:
+            raise click.UsageError(
+                "--precision auto needs the largest loss of the outputs: give --max-loss, such as 0.5%"
+            )
+        if self.precision != "auto" and self.max_loss is not None:
+            raise click.UsageError("--max-loss is for --precision auto: leave it out, or give both")
 
     def options(self, record: Record, dump: Path | None) -> Options:
         """The options for the compiler, which adds the reports of its passes to a record, and graphs to a folder."""
@@ -105,7 +116,7 @@ class Chosen:
             max_memory=self.max_memory,
             state=self.asked,
             weights=self.weights,
-            precision=self.precision,
+            precision="int8" if self.precision == "auto" else self.precision,
             keep=self.keep,
             lower_3d=self.lower_3d,
             strict=self.strict,
@@ -137,6 +148,7 @@ compiler_options = grouped(
         "be repeated."
     ),
     quantized.weights_options,
+    choice.loss_option,
     volumes.lower_option(
         "Replace operators of three spatial dimensions with 2-D ones, and list how many nodes, bytes and multiply-adds "
         "this adds. Without this option, the compiler refuses such operators."
@@ -153,6 +165,12 @@ compiler_options = grouped(
     click.option("--verify-passes", is_flag=True, help="Verify the graph after every pass, to find compiler bugs."),
 )
 
+report_option = click.option(
+    "--report",
+    type=arguments.OUTPUT,
+    metavar="FILE.html",
+    help="Write an HTML report of what each pass changed, and where.",
+)
 dump_option = click.option(
     "--dump-passes",
     "dump",
@@ -168,22 +186,29 @@ dump_option = click.option(
     "-o", "--output", type=arguments.OUTPUT, metavar="PLAN", help="Write the plan to this file.  [default: MODEL.plan]"
 )
 @compiler_options
-@click.option(
-    "--report",
-    type=arguments.OUTPUT,
-    metavar="FILE.html",
-    help="Write an HTML report of what each pass changed, and where.",
-)
+@given_options
+@report_option
 @dump_option
 @custom.custom_option
+@factory.export_options
 @json_option
 def command(
-    model: Path, output: Path | None, chosen: Chosen, report: Path | None, dump: Path | None, as_json: bool
+    model: Path,
+    output: Path | None,
+    chosen: Chosen,
+    given: Given,
+    report: Path | None,
+    dump: Path | None,
+    how: factory.How,
+    as_json: bool,
 ) -> None:
-    """Compile MODEL (.onnx) into a plan, and show what each pass did.
+    """Compile MODEL into a plan, and show what each pass did. MODEL is an ONNX file, or PACKAGE.MODULE:FACTORY.
 
     A plan is one file with everything that a run needs. A pass is a stage of the compiler that rewrites the graph of
     the model. The same model and options give the same bytes.
+
+    If MODEL names a Python function FACTORY, the command exports the PyTorch module that the function returns, as
+    `candlec export` does, and compiles it. --opset, --exporter, --no-check and --locate are options of this export.
 
     \b
     candlec compile model.onnx
@@ -194,28 +219,50 @@ def command(
     candlec compile decoder.onnx --weights int4 --keep lm_head
     candlec compile model.onnx --custom my_operators.py
     candlec compile encoder.onnx --precision bf16
+    candlec compile encoder.onnx --precision auto --max-loss 1% --input io.npz
+    candlec compile nets.unet:build -o unet.plan
     """
-    import compiler
-
     chosen.check_usage()
-    target = output or _default_output(model)
-    _check_outputs(model, {"--output": target, "--report": report})
-    _check_suffixes(output, report)
+    target = plan_file(model, output, report)
     record = Record()
-    options = chosen.options(record, dump)
-    start = time.perf_counter()
-    with working(f"compiling {model}"):
-        plan = compiler.compile(model, options)
-    seconds = time.perf_counter() - start
+    plan, seconds, done, made = _compiled(model, partial(_options, chosen, given, record, dump), how)
     plan.save(target)
-    if report is not None:
-        _write_report(report, model, plan, record)
+    _write_report(report, model, plan, record)
     if as_json:
-        print_json({"ok": True, "plan": str(target), "seconds": seconds, **_facts(plan, record)})
+        print_json(
+            {"ok": True, "plan": str(target), "seconds": seconds, **factory.facts(done), **_facts(plan, record, made)}
+        )
     else:
-        _show(plan, record)
+        _show(plan, record, made)
+        factory.show(done)
         _warn_of_memory(plan, chosen.max_memory)
         console.print(f"{target}: {megabytes(len(plan.data))}, compiled in {seconds:.2f} s", style="bold")
+
+
+def _compiled(
+    model: Path, options_of: Callable[[Path], tuple[Options, Choice | None]], how: factory.How
+) -> tuple[Plan, float, factory.Done | None, Choice | None]:
+    """The plan, the seconds of its compilation, a factory's export, and the choice of `--precision auto`."""
+    import compiler
+
+    with factory.model_file(model, how) as (file, done):
+        options, made = options_of(file)
+        start = time.perf_counter()
+        with working(f"compiling {model}"):
+            plan = compiler.compile(file, options)
+        return plan, time.perf_counter() - start, done, made
+
+
+def _options(
+    chosen: Chosen, given: Given, record: Record, dump: Path | None, model: Path
+) -> tuple[Options, Choice | None]:
+    """The options for the compiler, and the choice of `--precision auto`."""
+    options = chosen.options(record, dump)
+    if chosen.max_loss is None:
+        given.refuse("--precision auto")
+        return options, None
+    made = choice.choose(model, options, chosen.max_loss, given)
+    return made.options, made
 
 
 def _warn_of_memory(plan: Plan, limit: int | None) -> None:
@@ -240,41 +287,12 @@ def _warn_of_memory(plan: Plan, limit: int | None) -> None:
                 return
 
 
-def _write_report(path: Path, model: Path, plan: Plan, record: Record) -> None:
-    """Write the HTML report."""
-    from compiler.cli.tables.report_page import page
+def _write_report(path: Path | None, model: Path, plan: Plan, record: Record) -> None:
+    """Write the HTML report, if there is a path for it."""
+    if path is not None:
+        from compiler.cli.tables.report_page import page
 
-    write_text(path, page(model, plan, [each for each, _ in record.passes]))
-
-
-def _default_output(model: Path) -> Path:
-    if not model.name:
-        raise click.BadParameter(f"{str(model)!r} is not a file", param_hint="MODEL")
-    if model.suffix == ".plan" and model.is_file():
-        from compiler.frontend.load import load_model
-
-        load_model(model)  # refuses a plan
-        raise click.UsageError(
-            f"the model has the suffix of plans: name the plan with --output, such as -o {model}.plan"
-        )
-    return model.with_suffix(".plan")
-
-
-def _check_suffixes(output: Path | None, report: Path | None) -> None:
-    """Refuse a name that makes another program take a plan for a model, or a report for something else."""
-    if output is not None and output.suffix == ".onnx":
-        raise click.BadParameter(f"{output} has the suffix of models: name a .plan file", param_hint="--output")
-    is_file = report is not None and (report.is_file() or not report.exists())  # and no /dev/stdout
-    if report is not None and is_file and report.suffix.lower() not in (".html", ".htm"):
-        raise click.BadParameter(f"{report} is no .html file, and the report is a web page", param_hint="--report")
-
-
-def _check_outputs(model: Path, outputs: dict[str, Path | None]) -> None:
-    """Refuse to overwrite the model or its files of weights."""
-    from compiler.frontend.external import files_of_weights
-
-    exist = any(path is not None and path.is_file() for path in outputs.values())
-    arguments.check_outputs(outputs, [model, *(files_of_weights(model) if exist else ())])
+        write_text(path, page(model, plan, [each for each, _ in record.passes]))
 
 
 def _dump(folder: Path) -> Callable[[PassReport, Any], None]:
@@ -303,8 +321,9 @@ def _check_names(chosen: Iterable[str], option: str) -> None:
         raise click.BadParameter("; ".join(wrong) + advice, param_hint=option)
 
 
-def _facts(plan: Plan, record: Record) -> dict[str, Any]:
+def _facts(plan: Plan, record: Record, made: Choice | None) -> dict[str, Any]:
     return {
+        **({} if made is None else {"choice": choice.choice_data(made)}),
         "bytes": len(plan.data),
         "steps": dict(_steps(plan)),
         "state": [asdict(pair) for pair in plan.state],
@@ -330,7 +349,7 @@ def _steps(plan: Plan) -> Counter[str]:
     return Counter(op_name(step["op"]) for step in plan.document["main"]["steps"])
 
 
-def _show(plan: Plan, record: Record) -> None:
+def _show(plan: Plan, record: Record, made: Choice | None) -> None:
     """Print the passes that changed the model, and the steps of the plan."""
     rows = [_row(report, seconds) for report, seconds in record.passes if report.fired]
     if rows:
@@ -342,6 +361,8 @@ def _show(plan: Plan, record: Record) -> None:
     quantized.show_weights([report for report, _ in record.passes])
     volumes.show_prices([report for report, _ in record.passes])
     custom.show_custom_ops(plan.custom_ops)
+    if made is not None:
+        choice.show_choice(made)
     before = next((report.nodes_before for report, _ in record.passes if report.name != "load"), 0)
     steps = _steps(plan)
     kinds = ", ".join(f"{count} {name}" for name, count in steps.most_common())

@@ -67,6 +67,12 @@ class Given:
         """The files that the arguments name."""
         return [file for _, file in map(_name_and_file, self.inputs)]
 
+    def refuse(self, option: str) -> None:
+        """Refuse inputs, which only another option needs."""
+        if self.inputs or self.sizes or self.seed:
+            given = "--input" if self.inputs else "--size" if self.sizes else "--seed"
+            raise click.UsageError(f"{given} is for {option}: leave it out, or give both")
+
     def arrays(self, declared: Sequence[TensorInfo]) -> dict[str, Any]:
         """The arrays of the files; without files, random arrays, and a message that describes them."""
         from compiler.accuracy.random_inputs import random_inputs

@@ -15,7 +15,12 @@ if TYPE_CHECKING:
     from compiler.rewrite.report import PassReport
 
 _SHOWN = 20
-_CHANGED = {"quantize_weights": "quantized", "round_products": "rounded"}
+_CHANGED = {
+    "halve_products": "rounded",
+    "quantize_products": "quantized",
+    "quantize_weights": "quantized",
+    "round_products": "rounded",
+}
 """The passes that change weights → what they do to them."""
 
 
@@ -55,12 +60,13 @@ def weights_options(function: Callable[..., Any]) -> Callable[..., Any]:
     )
     precision = click.option(
         "--precision",
-        type=click.Choice(["f32", "bf16"]),
+        type=click.Choice(["f32", "f16", "bf16", "int8", "auto"]),
         default="f32",
         show_default=True,
         is_eager=True,
-        help="Round both operands of products with constant weights: bf16 has 16 bits. This makes products faster, and "
-        "results less precise.",
+        help="Round operands of products with constant weights: f16 rounds weights to 16 bits, bf16 both operands to "
+        "16 bits, and int8 both to 8 bits. auto is int8 for as many products as --max-loss allows. This makes products "
+        "faster, and results less precise.",
     )
     return weights(precision(keep(function)))
 

@@ -179,7 +179,7 @@ def _plan_of(model: Path, file: Path | None, compiling: Compiling) -> tuple[Plan
 def _advice(plan: Plan, given: Given) -> str:
     """The advice for outputs that differ."""
     passes = plan.document["passes"]
-    if "round_products" in passes:
+    if not {"halve_products", "quantize_products", "round_products"}.isdisjoint(passes):
         return ADVICE_ON_PRECISION
     if "quantize_weights" in passes:
         return ADVICE_ON_WEIGHTS

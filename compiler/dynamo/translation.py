@@ -22,7 +22,9 @@ from torch.export.graph_signature import (
 )
 from torch.utils import _pytree as pytree
 
-from compiler.frontend.export import ExportError, name_outputs, onnx_program
+from compiler.frontend.captured import onnx_program
+from compiler.frontend.export_request import ExportError
+from compiler.frontend.output_names import name_outputs
 
 __all__ = ["bound", "translated"]
 

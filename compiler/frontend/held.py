@@ -64,7 +64,7 @@ def take_apart(source: Any) -> Parts | None:
         ExportError: PyTorch cannot translate the `ExportedProgram`.
     """
     if _is_instance(source, "torch.export", "ExportedProgram"):
-        from compiler.frontend.export import onnx_program
+        from compiler.frontend.captured import onnx_program
 
         source = onnx_program(source, "the ExportedProgram")
     if _is_instance(source, "torch.onnx", "ONNXProgram"):

@@ -41,8 +41,38 @@ def attention(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
         softcap=softcap if softcap else None,
         guard=_GUARDS[node.string("guard")] if node.domain else "Unseeing",
     )
+    if _is_appended(node, op):
+        return _appended(node, build, op)
     wanted = max((index + 1 for index in range(4) if node.uses_output(index)), default=1)
     return build(op, node.input(0), node.input(1), node.input(2), *map(node.optional, range(3, 7)), outputs=wanted)
+
+
+def _is_appended(node: Node, op: ops.Attention) -> bool:
+    """Whether the past and the new keys may be joined first, by a Concat that can write into a state in place.
+
+    Only the dimensions tell how many queries and new keys there are. If the numbers differ, a query has another place.
+    """
+    given = [node.optional(index) is not None for index in (4, 5, 6)]
+    if given != [True, True, False] or op.kv_heads is not None or node.uses_output(3):
+        return False
+    shapes = [node.input(index).shape for index in (0, 1)]
+    query, key = (None if shape is None or len(shape) != 4 else shape[2] for shape in shapes)
+    return not _has_places(op) or (query is not None and query == key)
+
+
+def _appended(node: Node, build: PlanBuilder, op: ops.Attention) -> tuple[Value, ...]:
+    """Attention to the past and the new keys. The queries are at the last places, which only masks need to know."""
+    key, value = (build(ops.Concat(axis=2), node.input(past), node.input(new)) for past, new in ((4, 1), (5, 2)))
+    inputs = [node.input(0), key, value, node.optional(3)]
+    if _has_places(op):
+        batch, total = build(ops.Shape(start=0, end=1), key), build(ops.Shape(start=2, end=3), key)
+        inputs += [None, None, build(ops.Expand(), total, batch)]
+    return build(op, *inputs), key, value
+
+
+def _has_places(op: ops.Attention) -> bool:
+    """Whether the place of a query decides which keys it sees."""
+    return op.is_causal or op.left_window is not None or op.right_window is not None
 
 
 def _heads(node: Node) -> tuple[int | None, int | None]:

@@ -27,7 +27,9 @@ SLOTS = 16
 """The number of slots of a program, besides the accumulator: the runtime's `Program::SLOTS`."""
 _MOST_INPUTS = 6
 """The limit of inputs of one node. More would make programs too long."""
-_WITH_EPILOGUE = frozenset(["Conv", "ConvTranspose", "Gemm", "MatMul", "MatMulNBits", "RoundedMatMul"])
+_WITH_EPILOGUE = frozenset(
+    ["Conv", "ConvTranspose", "Gemm", "MatMul", "MatMulNBits", "QuantizedMatMul", "RoundedMatMul"]
+)
 _COMMUTATIVE = frozenset(["Add", "Mul"])
 """Functions whose operands may change places. A saved operand becomes the first one, because the accumulator often
 still holds it, and then needs no load."""

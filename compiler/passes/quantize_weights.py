@@ -19,7 +19,7 @@ from compiler.rewrite.kept_weights import KeptWeights
 from compiler.rewrite.low_bit import low_bit_product
 from compiler.rewrite.pattern import AnyOf, Const, Match, Op, Var
 from compiler.rewrite.permutation import typed
-from compiler.rewrite.quantized_rows import QuantizedRows
+from compiler.rewrite.quantized_rows import WORST, QuantizedRows
 from compiler.rewrite.report import Pass, PassReport
 from compiler.rewrite.rule import FindingRule, Rewriter, apply_rules
 from compiler.rewrite.weight_format import WeightFormat
@@ -27,8 +27,6 @@ from compiler.rewrite.weight_format import WeightFormat
 __all__ = ["quantize_weights"]
 
 _FLOATS = frozenset([ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16])
-_WORST = 0.25
-"""The largest `‖W − Ŵ‖ / ‖W‖`. Weights with a larger error stay as they are."""
 _EIGHT = WeightFormat.parse("int8")
 
 
@@ -62,7 +60,7 @@ class _Quantize(FindingRule[_Weights]):
         if isinstance(rows, str):
             return rows
         found = QuantizedRows.of(rows, self.format)
-        if not found.error <= _WORST:
+        if not found.error <= WORST:
             return f"the error would be {found.error:.0%} of the weights"
         return _Weights(found, f"int{found.bits}, {rows.size} weights, relative error {found.error:.2%}")
 

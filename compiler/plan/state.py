@@ -39,6 +39,8 @@ class Port(NamedTuple):
     kind: ops.AnyType
     branches: Sequence[ops.AnyType] = ()
     """Its types in the branches of the `If` that makes it, as in a decoder that chooses whether to read a cache."""
+    cache: int | None = None
+    """The value after whose rows a step appends others to make it."""
 
 
 _Branches = Iterable[tuple[Sequence[int | None], Sequence[ops.AnyType]]]
@@ -61,8 +63,9 @@ def pairs(block: ops.Block, asked: Asked) -> list[ops.StatePair]:
         if isinstance(step.op, ops.If)
         for inner in (step.op.then_branch, step.op.else_branch)
     ]
+    caches = [(step.outputs, step.inputs) for step in block.steps if isinstance(step.op, ops.AppendRows)]
     values = {value: block.values[value] for value in (*block.inputs, *block.outputs)}
-    ports = _ports({value: (info.name, info.type) for value, info in values.items()}, branches)
+    ports = _ports({value: (info.name, info.type) for value, info in values.items()}, branches, caches)
     return _pairs([ports[value] for value in block.inputs], [ports[value] for value in block.outputs], asked)
 
 
@@ -78,19 +81,29 @@ def add_state(plan: Plan, asked: Asked) -> Plan:
         for step in main["steps"]
         for inner in step["op"].get("If", {}).values()
     ]
+    caches = [(step["outputs"], step["inputs"]) for step in main["steps"] if "AppendRows" in step["op"]]
     values = {value: main["values"][value] for value in (*main["inputs"], *main["outputs"])}
-    ports = _ports({value: (info["name"], type_from(info["type"])) for value, info in values.items()}, branches)
+    named = {value: (info["name"], type_from(info["type"])) for value, info in values.items()}
+    ports = _ports(named, branches, caches)
     found = _pairs([ports[value] for value in main["inputs"]], [ports[value] for value in main["outputs"]], asked)
     return Plan(with_state(plan.data, found))
 
 
-def _ports(values: Mapping[int, tuple[str, ops.AnyType]], branches: _Branches) -> dict[int, Port]:
-    """The inputs and outputs with these indices, names and types."""
+def _ports(
+    values: Mapping[int, tuple[str, ops.AnyType]],
+    branches: _Branches,
+    caches: Iterable[tuple[Sequence[int | None], Sequence[int | None]]],
+) -> dict[int, Port]:
+    """The inputs and outputs with these indices, names and types.
+
+    `caches` are the outputs and inputs of the steps AppendRows.
+    """
+    extended = {made[0]: given[0] for made, given in caches}
     kinds: dict[int | None, list[ops.AnyType]] = {}
     for made, types in branches:
         for index, kind in zip(made, types, strict=True):
             kinds.setdefault(index, []).append(kind)
-    return {value: Port(value, *named, kinds.get(value, ())) for value, named in values.items()}
+    return {value: Port(value, *named, kinds.get(value, ()), extended.get(value)) for value, named in values.items()}
 
 
 def _pairs(inputs: Sequence[Port], outputs: Sequence[Port], asked: Asked) -> list[ops.StatePair]:
@@ -154,6 +167,9 @@ def _axis(output: Port, given: Port, shared: set[str]) -> int | None:
     kinds = output.branches or (output.kind,)
     found = [_axes(output._replace(kind=kind), given, shared) for kind in kinds]
     certain, likely = ({axis for axes in kind for axis in axes} for kind in zip(*found, strict=True))
+    shape = _shape(given.kind)
+    if output.cache == given.value and len(shape) > 2:
+        return None if isinstance(shape[-2], int) else len(shape) - 2
     candidates = certain or likely
     return candidates.pop() if len(candidates) == 1 else None
 

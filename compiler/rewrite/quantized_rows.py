@@ -10,10 +10,12 @@ import numpy as np
 from compiler.rewrite.low_bit import PackedWeights, packed_codes
 from compiler.rewrite.weight_format import WeightFormat
 
-__all__ = ["QuantizedRows"]
+__all__ = ["WORST", "QuantizedRows"]
 
 Array = np.ndarray[Any, Any]
 
+WORST = 0.25
+"""The largest `‖W − Ŵ‖ / ‖W‖`. Weights with a larger error stay as they are."""
 _PART = 1 << 20
 """The weights that are quantized at a time: they take several times their memory meanwhile."""
 

@@ -25,6 +25,8 @@ class Fired:
     """A sentence about the rewrite, such as the price of quantized weights."""
     error: float = 0.0
     """The relative error that the rewrite adds to weights."""
+    weights: str = ""
+    """The name of these weights."""
 
 
 @dataclass(frozen=True)

@@ -118,13 +118,14 @@ class FindingRule(AnyRule, Generic[Finding]):
 class Rewriter:
     """Creates the nodes and constants of a rewrite.
 
-    `version` is the opset of the nodes, if it differs from the model's. `note` and `error` go to the report (`Fired`).
+    `version` is the opset of the nodes, if it differs from the model's. `note`, `error` and `weights` go to
+    the report (`Fired`).
     """
 
     def __init__(self, graph: ir.Graph | None, version: int | None = None) -> None:
         self.nodes: list[ir.Node] = []
         self.constants: list[ir.Value] = []
-        self.note, self.error = "", 0.0
+        self.note, self.error, self.weights = "", 0.0, ""
         self._graph, self._version = graph, version
 
     @overload
@@ -245,7 +246,7 @@ class _Driver:
 
     def count(self, rule: AnyRule, node: ir.Node, made: Rewriter) -> None:
         """Records a rewrite in the report, and stops a run that does not end."""
-        self.report.fired.append(Fired(rule.name, origin.of(node), made.note, made.error))
+        self.report.fired.append(Fired(rule.name, origin.of(node), made.note, made.error, made.weights))
         self.left -= 1
         if self.left < 0:
             name, count = self.report.name, len(self.report.fired) - 1

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from compiler.runtime.host_tensor import host_tensor
 from compiler.validate import validate_mapping
 
 __all__ = [
@@ -21,8 +22,8 @@ __all__ = [
     "validate_places",
 ]
 
-Library = Literal["numpy", "torch"]
-"""A library whose tensors are outputs of a run."""
+Library = Literal["numpy", "torch", "dlpack"]
+"""A library whose tensors are outputs of a run; "dlpack" stands for tensors that every library with DLPack reads."""
 
 _OF_BITS = ("bfloat16", "float8_")
 """The first parts of the names of dtypes that PyTorch has and NumPy lacks."""
@@ -37,7 +38,7 @@ def validate_library(library: str) -> None:
         ValueError: it is no known library.
     """
     if library not in get_args(Library):
-        raise ValueError(f"as_: expected {' or '.join(map(repr, get_args(Library)))}, found {library!r}")
+        raise ValueError(f"as_: expected {', '.join(map(repr, get_args(Library)))}, found {library!r}")
 
 
 def converted(outputs: dict[str, Any], library: Library) -> dict[str, Any]:
@@ -48,6 +49,8 @@ def converted(outputs: dict[str, Any], library: Library) -> dict[str, Any]:
     """
     if library == "numpy":
         return outputs
+    if library == "dlpack":
+        return {name: host_tensor(f"output {name}", value) for name, value in outputs.items()}
     return {name: to_torch(f"output {name}", value) for name, value in outputs.items()}
 
 

@@ -224,8 +224,9 @@ class Session:
     ) -> dict[str, Any]:
         """The outputs by name, in the plan's order.
 
-        Tensors are NumPy arrays, or with `as_="torch"` PyTorch tensors in the same memory. Sequences are lists, and an
-        empty optional is `None`. With `outputs`, the session computes only the outputs with these names, in this order.
+        Tensors are NumPy arrays, or with `as_="torch"` PyTorch tensors in the same memory. With `as_="dlpack"`, they
+        are objects that `from_dlpack` of any library reads in place. Sequences are lists, and an empty optional is
+        `None`. With `outputs`, the session computes only the outputs with these names, in this order.
         It skips the steps that these outputs do not need.
 
         Inputs are NumPy arrays, tensors of libraries that support DLPack, or other objects that NumPy converts to

@@ -102,7 +102,15 @@ def _codecs() -> list[Recipe]:
 def _vocoders() -> list[Recipe]:
     upsampling = {"upsample_initial_channel": 32, "upsample_rates": [4, 4], "upsample_kernel_sizes": [8, 8]}
     hifigan = {"model_in_dim": 16, **upsampling}
-    vits = {"flow_size": 32, "ffn_dim": 48, "spectrogram_bins": 17, "prior_encoder_num_wavenet_layers": 2, **upsampling}
+    silent = {"noise_scale": 0.0, "noise_scale_duration": 0.0}
+    vits = {
+        **silent,
+        "flow_size": 32,
+        "ffn_dim": 48,
+        "spectrogram_bins": 17,
+        "prior_encoder_num_wavenet_layers": 2,
+        **upsampling,
+    }
     return [
         Recipe(
             "transformers_speecht5_hifigan",

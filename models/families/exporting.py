@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     import torch
 
+    from compiler.frontend.export_request import Exporter
     from compiler.processes.child import Channel
 
 STATISTICS = 8
@@ -46,7 +48,7 @@ def export(recipe: Recipe, folder: Path) -> None:
     import torch
 
     import compiler
-    from models.families.tracing import trace
+    from compiler.accuracy.exported import ExportWarning
     from models.weights import seeded
 
     model, *cases = files(recipe, folder)
@@ -56,12 +58,13 @@ def export(recipe: Recipe, folder: Path) -> None:
     network = seeded(recipe.network.result, {**many, **constants}, by_name=True)
     dynamic = {name: argument.dynamic for name, argument in recipe.tensors.items() if argument.dynamic}
     part = folder / f"{model.name}.part"
-    with torch.no_grad():
-        if recipe.opset is not None:
-            trace(network, given[0], constants, part, dynamic=dynamic, opset=recipe.opset)
-        else:
-            kwargs = {**given[0], **constants}
-            compiler.export(network, (), part, kwargs=kwargs, dynamic=dynamic or None, check=False)
+    exporter: Exporter = "dynamo" if recipe.opset is None else "torchscript"
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExportWarning)  # the ledger lists the networks
+        compiler.export(
+            network, (), part, dynamic or None, kwargs={**given[0], **constants}, opset=recipe.opset, exporter=exporter,
+            check=False,
+        )  # fmt: skip
     for path, tensors in zip(cases, given, strict=True):
         np.savez(path, **{name: tensor.numpy() for name, tensor in tensors.items()})
     part.rename(model)

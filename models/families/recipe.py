@@ -125,7 +125,7 @@ def _value(value: Any) -> Any:
 def _code() -> str:
     """A digest of the code that builds, seeds and exports networks."""
     folder = Path(__file__).parent
-    own = (folder / f"{name}.py" for name in ("exporting", "tiny", "tracing", "wrapped"))
+    own = (folder / f"{name}.py" for name in ("exporting", "tiny", "wrapped"))
     files = [folder.parent / "weights.py", *own]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 

@@ -1,5 +1,6 @@
 //! Writes the tables of operators, which macros of `src/ops/mod.rs` and `src/gpu/mod.rs` read: the operators that each file
-//! of `src/ops/` implements, and those of them that have a kernel in `src/gpu/`.
+//! of `src/ops/` implements, and those of them that have a kernel in `src/gpu/`. The families whose feature is off are left
+//! out, and `src/newer.rs` reads their operators.
 
 mod tables;
 
@@ -26,9 +27,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (file, code) in sources(gpu)? {
         kernels.extend(tables::kernels(&file.to_string_lossy(), &code)?);
     }
-    let on_gpu = tables::with_kernels(&operators, &kernels)?;
+    let mut on_gpu = tables::with_kernels(&operators, &kernels)?;
+    let is_on = |feature: &str| env::var_os(format!("CARGO_FEATURE_{}", feature.to_uppercase())).is_some();
+    let left_out = tables::left_out(&mut operators, is_on);
+    tables::left_out(&mut on_gpu, is_on);
     let folder = PathBuf::from(env::var("OUT_DIR")?);
     fs::write(folder.join("operators.rs"), tables::table_macro("with_operators", &operators))?;
+    fs::write(folder.join("left_out.rs"), tables::features_constant("LEFT_OUT", &left_out))?;
     fs::write(folder.join("gpu_kernels.rs"), tables::table_macro("with_gpu_kernels", &on_gpu))?;
     Ok(())
 }

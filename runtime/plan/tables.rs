@@ -5,6 +5,24 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The operators of each family, which is a file.
 pub type Table = BTreeMap<String, BTreeSet<String>>;
 
+/// The families that a feature of the crate adds, in the order of the features. All others are in every build.
+pub const OPTIONAL: [(&str, &str); 14] = [
+    ("detection", "detection"),
+    ("col2im", "image"),
+    ("deform_conv", "image"),
+    ("grid_sample", "image"),
+    ("unpool", "image"),
+    ("ml", "ml"),
+    ("svm", "ml"),
+    ("trees", "ml"),
+    ("random", "random"),
+    ("recurrent", "recurrent"),
+    ("sequence", "sequence"),
+    ("signal", "signal"),
+    ("strings", "text"),
+    ("tf_idf", "text"),
+];
+
 /// A declared operator, or an operator with a declared kernel.
 #[derive(Debug, PartialEq)]
 pub struct Declaration {
@@ -69,6 +87,21 @@ pub fn with_kernels(operators: &Table, kernels: &[Declaration]) -> Result<Table,
     Ok(found)
 }
 
+/// Takes the families out of a table whose feature is off. Returns their operators, each with its feature.
+pub fn left_out(operators: &mut Table, is_on: impl Fn(&str) -> bool) -> BTreeMap<String, &'static str> {
+    let off = OPTIONAL.into_iter().filter(|(_, feature)| !is_on(feature));
+    let names = off.flat_map(|(family, feature)| {
+        let names = operators.remove(family).unwrap_or_default();
+        names.into_iter().map(move |name| (name, feature))
+    });
+    names.collect()
+}
+
+/// Returns a constant with operators and their features.
+pub fn features_constant(name: &str, operators: &BTreeMap<String, &str>) -> String {
+    format!("const {name}: &[(&str, &str)] = &{:?};\n", operators.iter().collect::<Vec<_>>())
+}
+
 /// Returns a macro that calls the macro `$called` with a table. The generated macros need the dollar sign `$d`.
 pub fn table_macro(name: &str, operators: &Table) -> String {
     let lines = operators.iter().map(|(family, names)| {
@@ -118,12 +151,24 @@ mod tests {
         assert_eq!(operators("c.rs", "operator! {\n    And, 2\n}"), Err(message.to_owned()));
     }
 
+    fn table(families: &[(&str, &[&str])]) -> Table {
+        let names = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+        families.iter().map(|(family, each)| ((*family).to_owned(), names(each))).collect()
+    }
+
+    #[test]
+    fn families_without_their_feature_are_left_out() {
+        let mut operators = table(&[("ml", &["Scaler", "Imputer"]), ("svm", &["Svm"]), ("unary", &["Unary"])]);
+        assert!(left_out(&mut operators.clone(), |_| true).is_empty());
+        let found = left_out(&mut operators, |feature| feature != "ml");
+        assert_eq!(operators, table(&[("unary", &["Unary"])]));
+        let expected =
+            "const OUT: &[(&str, &str)] = &[(\"Imputer\", \"ml\"), (\"Scaler\", \"ml\"), (\"Svm\", \"ml\")];\n";
+        assert_eq!(features_constant("OUT", &found), expected);
+    }
+
     #[test]
     fn operators_with_kernels_keep_their_families() {
-        let table = |families: &[(&str, &[&str])]| -> Table {
-            let names = |names: &[&str]| names.iter().map(ToString::to_string).collect();
-            families.iter().map(|(family, each)| ((*family).to_owned(), names(each))).collect()
-        };
         let all = table(&[("logic", &["And", "Or"]), ("unary", &["Unary"])]);
         let declared = |name: &str| [Declaration { name: name.to_owned(), place: "d.rs:7".to_owned() }];
         assert_eq!(with_kernels(&all, &declared("Or")), Ok(table(&[("logic", &["Or"])])));

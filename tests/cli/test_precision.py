@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -31,9 +32,21 @@ def test_the_price_of_each_product_is_printed(model: Path, capsys: pytest.Captur
     assert re.search(r"RoundedMatMul .*bfloat16", capsys.readouterr().out)
 
 
-def test_verify_shows_the_error_and_that_it_is_meant(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_price_of_products_in_8_bits_is_printed(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("compile", str(model), "--precision", "int8", "--keep", "second") == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"MatMul\(h\) +int8, 2304 weights, relative error 0\.\d\d%", printed)
+    assert "1 not quantized: the option `keep` names them" in printed
+    assert run("inspect", str(model.with_suffix(".plan")), "--prepared") == 0
+    assert re.search(r"QuantizedMatMul .*int8", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("precision", ["f16", "bf16", "int8"])
+def test_verify_shows_the_error_and_that_it_is_meant(
+    precision: str, model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     plan = model.with_suffix(".plan")
-    assert run("compile", str(model), "--precision", "bf16") == 0
+    assert run("compile", str(model), "--precision", precision) == 0
     capsys.readouterr()
     assert run("verify", str(model), str(plan)) == 1
     printed = capsys.readouterr().out
@@ -45,11 +58,28 @@ def test_verify_shows_the_error_and_that_it_is_meant(model: Path, capsys: pytest
     assert run("verify", str(model), str(plan), "--tolerance", "0.05") == 0
 
 
+def test_auto_quantizes_the_products_that_the_outputs_allow(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["compile", str(model), "--precision", "auto", "--seed", "1", "--max-loss"]
+    assert run(*arguments, "50%") == 0
+    assert re.search(r"the outputs change by \d\.\d\d% of their norm", capsys.readouterr().out)
+    assert run(*arguments, "0.0001%") == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"first +\d\.\d\d% +f32", printed) and re.search(r"second +\d\.\d\d% +f32", printed)
+    assert "the outputs change by 0.00% of their norm" in printed
+    assert run(*arguments, "0.0001%", "--json") == 0
+    found = json.loads(capsys.readouterr().out)["choice"]
+    assert found["loss"] == 0 and {each["weights"] for each in found["products"]} == {"first", "second"}
+
+
 WRONG = [
-    (["--precision", "f16"], "'f16' is not one of 'f32', 'bf16'"),
+    (["--precision", "auto"], "--precision auto needs the largest loss of the outputs: give --max-loss, such as 0.5%"),
+    (["--precision", "auto", "--max-loss", "2"], "'2' is no loss: give a percentage, such as 0.5%"),
+    (["--precision", "int8", "--max-loss", "1%"], "--max-loss is for --precision auto: leave it out, or give both"),
+    (["--precision", "int8", "--size", "n=3"], "--size is for --precision auto: leave it out, or give both"),
+    (["--precision", "fp8"], "'fp8' is not one of 'f32', 'f16', 'bf16', 'int8', 'auto'"),
     (["--precision", "f32", "--keep", "first"], "give --weights or --precision too"),
-    (["--precision", "bf16", "--weights", "int8"], "--precision rounds weights: leave it out, or --weights"),
-    (["--precision", "bf16", "--keep-weights"], "--precision rounds weights: leave it out, or --keep-weights"),
+    (["--precision", "bf16", "--weights", "int8"], "--precision changes weights: leave it out, or --weights"),
+    (["--precision", "bf16", "--keep-weights"], "--precision changes weights: leave it out, or --keep-weights"),
 ]
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -226,3 +229,26 @@ def test_profiles_and_prepared_steps_name_the_operator() -> None:
     assert (step.op, step.kernel, step.calls) == ("Custom", "own::Double", 1)
     (prepared,) = session.prepared().steps
     assert prepared.kernel == "own::Double"
+
+
+def test_a_function_that_holds_its_session_does_not_keep_it_alive() -> None:
+    """The garbage collector frees sessions and their function together, if the program holds none of them."""
+    holder: dict[str, Any] = {}
+
+    def held(holder: dict[str, Any]) -> Callable[[Array], Array]:
+        return lambda x: x + np.float32(len(holder))
+
+    compiler.custom_op("own::Held", like)(held(holder))
+    plan = plan_of("(float[n, 2] x) => (float[n, 2] y) { y = own.Held (x) }")
+    session = compiler.load(plan)
+    holder["session"], holder["clone"] = session, session.clone(threads=1)
+    gone = [weakref.ref(each) for each in holder.values()]
+    compiler.custom_op("own::Held", like)(held({}))  # the list of registrations holds the function no more
+    np.testing.assert_array_equal(session.run({"x": X})["y"], X + 2)
+    clone = holder["clone"]
+    del session, holder
+    gc.collect()
+    np.testing.assert_array_equal(clone.run({"x": X})["y"], X + 2)
+    del clone
+    gc.collect()
+    assert [each() for each in gone] == [None, None]

@@ -39,6 +39,8 @@ class Layer:
     """The codes that the layer is refused with."""
     unexportable: Mapping[Exporter, str] = field(default_factory=dict)
     """The exporters that cannot export the layer, and why."""
+    ours: Literal["", "translation", "torchscript"] = ""
+    """How `compiler.export` exports a layer that the dynamo exporter refuses; empty if it refuses the layer too."""
     misexported: Mapping[Exporter, str] = field(default_factory=dict)
     """Exporter → the function that it writes instead of PyTorch's. The expected results are then onnxruntime's."""
     note: str = ""

@@ -35,7 +35,7 @@ LAYERS = [
     layer("ReLU", nn.ReLU, X),
     layer("ReLU6", nn.ReLU6, X),
     layer("LeakyReLU", lambda: nn.LeakyReLU(0.2), X),
-    layer("RReLU", nn.RReLU, X, unexportable=translates_no("dynamo", "aten.rrelu")),
+    layer("RReLU", nn.RReLU, X, ours="translation", unexportable=translates_no("dynamo", "aten.rrelu")),
     layer("PReLU", lambda: nn.PReLU(4), X),
     layer("PReLU, one slope", nn.PReLU, X),
     layer("ELU", lambda: nn.ELU(0.7), X),

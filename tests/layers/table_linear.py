@@ -64,6 +64,7 @@ LAYERS = [
         f32(2, 5, 3),
         f32(2, 4, 3),
         tolerance=1e-4,
+        ours="translation",
         unexportable=translates_no("dynamo", "aten._cdist_forward"),
     ),  # a root near zero
     function(
@@ -71,6 +72,7 @@ LAYERS = [
         lambda a, b: torch.cdist(a, b, p=1),
         f32(2, 5, 3),
         f32(2, 4, 3),
+        ours="translation",
         unexportable=translates_no("dynamo", "aten._cdist_forward"),
         misexported={"torchscript": "it takes roots of negative numbers"},
     ),

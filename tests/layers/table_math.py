@@ -65,6 +65,7 @@ LAYERS = [
         torch.hypot,
         X,
         Y,
+        ours="translation",
         unexportable={"dynamo": "it does not translate aten.hypot", "torchscript": "it does not translate aten::hypot"},
     ),
     function("erf", torch.erf, X),
@@ -110,6 +111,7 @@ LAYERS = [
         "median",
         lambda x: x.median(),
         f32(3, 5),
+        ours="translation",
         unexportable={
             "dynamo": "it does not translate aten.median",
             "torchscript": "it does not translate aten::median",
@@ -128,6 +130,7 @@ LAYERS = [
         "cumprod",
         lambda x: x.cumprod(1),
         X,
+        ours="translation",
         unexportable={
             "dynamo": "it does not translate aten.cumprod",
             "torchscript": "it does not translate aten::cumprod",
@@ -152,6 +155,7 @@ LAYERS = [
         lambda s, x: torch.searchsorted(s, x, right=True),
         torch.tensor([-1.0, 0.0, 0.5, 2.0]),
         X,
+        ours="translation",
         unexportable={
             "dynamo": "it does not translate aten.searchsorted",
             "torchscript": "it does not translate aten::searchsorted",
@@ -170,7 +174,12 @@ LAYERS = [
     ),
     function("bitwise and", lambda i, j: i & j, I1, I2),
     function(
-        "shifts", lambda i, j: (i << j, (i + 5) >> j), I1, I2, unexportable=translates_no("dynamo", "aten.__lshift__")
+        "shifts",
+        lambda i, j: (i << j, (i + 5) >> j),
+        I1,
+        I2,
+        ours="translation",
+        unexportable=translates_no("dynamo", "aten.__lshift__"),
     ),
     function("isclose", torch.isclose, X, X + 1e-6, unexportable=translates_no("torchscript", "aten::isclose")),
     function(

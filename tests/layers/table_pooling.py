@@ -69,6 +69,7 @@ LAYERS = [
         "FractionalMaxPool2d",
         lambda: nn.FractionalMaxPool2d(2, output_size=4),
         X2,
+        ours="translation",
         unexportable={
             "dynamo": "it does not translate aten.fractional_max_pool2d",
             "torchscript": "it does not translate aten::fractional_max_pool2d",

@@ -72,19 +72,24 @@ LAYERS = [
         dynamic=({1: "batch"},),
         again=(f32(5, 3, 3),),
     ),
-    layer("LSTM, packed sequences", lambda: Packed(nn.LSTM), X, LENGTHS, unexportable=LENGTHS_AS_DATA),
+    layer(
+        "LSTM, packed sequences", lambda: Packed(nn.LSTM), X, LENGTHS, ours="torchscript", unexportable=LENGTHS_AS_DATA
+    ),
     layer(
         "LSTM, packed, bidirectional",
         lambda: Packed(nn.LSTM, bidirectional=True),
         X,
         LENGTHS,
+        ours="torchscript",
         unexportable=LENGTHS_AS_DATA,
     ),
     layer("LSTM, last step, Linear", LastOutput, f32(2, 5, 3)),
     layer("GRU", lambda: nn.GRU(3, 4), X),
     layer("GRU, 2 layers, bidirectional", lambda: nn.GRU(3, 4, 2, bidirectional=True), X),
     layer("GRU, batch_first, with state", lambda: nn.GRU(3, 4, batch_first=True), f32(2, 5, 3), f32(1, 2, 4)),
-    layer("GRU, packed sequences", lambda: Packed(nn.GRU), X, LENGTHS, unexportable=LENGTHS_AS_DATA),
+    layer(
+        "GRU, packed sequences", lambda: Packed(nn.GRU), X, LENGTHS, ours="torchscript", unexportable=LENGTHS_AS_DATA
+    ),
     layer("RNN", lambda: nn.RNN(3, 4), X),
     layer("RNN, ReLU, bidirectional", lambda: nn.RNN(3, 4, nonlinearity="relu", bidirectional=True), X),
     layer("RNN, 2 layers, with state", lambda: nn.RNN(3, 4, 2), X, f32(2, 2, 4)),

@@ -70,6 +70,7 @@ LAYERS = [
         torch.masked_select,
         X,
         bools(3, 4, 5),
+        ours="translation",
         unexportable=translates_no("dynamo", "aten.masked_select"),
     ),
     function("nonzero", lambda m: m.nonzero(), bools(3, 4)),
@@ -165,6 +166,7 @@ LAYERS = [
         "combinations",
         lambda x: torch.combinations(x, 2),
         f32(4),
+        ours="translation",
         unexportable={
             "dynamo": "it does not translate aten.masked_select",
             "torchscript": "it does not translate aten::combinations",

@@ -24,6 +24,7 @@ LAYERS = [
         lambda: nn.AdaptiveAvgPool3d((2, 5, 3)),
         X,
         refused={"torchscript": BY_DESIGN},
+        ours="translation",
         unexportable=translates_no("dynamo", "aten._adaptive_avg_pool3d"),
     ),
     layer("LPPool3d", lambda: nn.LPPool3d(2, 2), X, refused=REFUSED),

@@ -5,11 +5,14 @@ Plans run on the processor, and on the stand-in for a GPU where that can be buil
 
 from __future__ import annotations
 
+import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import compiler
+from compiler.accuracy.exported import ExportWarning
 from tests.standin import device
 
 nn = pytest.importorskip("torch.nn", reason="needs PyTorch")
@@ -58,6 +61,27 @@ def test_layer(layer: Layer, exporter: Exporter, devices: list[str]) -> None:
     else:
         for label, model in run.exported(layer, module, exporter).items():
             run.check(layer, model, module, label, devices)
+
+
+REFUSED = [layer for layer in LAYERS if layer.unexportable.get("dynamo")]
+BY_TORCHSCRIPT = "the TorchScript exporter wrote the model, because the present exporter refuses it: "
+
+
+@pytest.mark.parametrize("layer", REFUSED, ids=lambda layer: layer.name)
+def test_export_of_layers_that_the_exporter_refuses(layer: Layer, tmp_path: Path) -> None:
+    """`compiler.export` translates more operators, or takes the older exporter, and compares the model with PyTorch."""
+    path, module = tmp_path / "m.onnx", run.module_of(layer)
+    if not layer.ours:
+        with pytest.raises(compiler.ExportError, match=r"\n  the TorchScript exporter: "):
+            compiler.export(module, layer.inputs, path)
+        return
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ExportWarning)
+        compiler.export(module, layer.inputs, path, check=False)
+    said = [str(each.message) for each in caught if each.category is ExportWarning]
+    assert any(BY_TORCHSCRIPT in each for each in said) == (layer.ours == "torchscript"), said
+    if layer.name != "FractionalMaxPool2d":  # whose windows are random
+        run.check(layer, path.read_bytes(), module, "compiler.export")
 
 
 def check_refused(layer: Layer, exporter: Exporter) -> None:

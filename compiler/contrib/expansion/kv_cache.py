@@ -9,6 +9,8 @@ import onnx_ir as ir
 
 from compiler.contrib.expansion.body import INT64, Body, Size
 from compiler.contrib.expansion.node import Node
+from compiler.ir.graph import PLAN_DOMAIN
+from compiler.rewrite.permutation import typed
 
 __all__ = ["Cache", "Lengths"]
 
@@ -55,17 +57,8 @@ class Cache:
         """The past keys of each row, then the new ones, then zeros."""
         if not _has_past(node):
             return Cache(*added)
-        held = new.sizes(new.size(node.input(3), 2))
-        pairs = [(node.input(index), value) for index, value in zip((3, 4), added, strict=True)]
-        appended, written = Body(None), Body(None)
-        for each in pairs:
-            appended.joined(*each, axis=2)
-        results = _written(written, pairs, held, lengths)
-        branches: dict[str, Any] = {
-            "then_branch": appended.graph([node.outputs[0] for node in appended.nodes]),
-            "else_branch": written.graph(results),
-        }
-        return Cache(*new.op("If", _is_appended(new, held, lengths), outputs=2, **branches))
+        key, value = added
+        return Cache(_appended(new, node.input(3), key, lengths), _appended(new, node.input(4), value, lengths))
 
     @staticmethod
     def shared(node: Node, new: Body, lengths: Lengths) -> Cache:
@@ -108,22 +101,9 @@ def _are_full(new: Body, held: ir.Value, lengths: Lengths) -> ir.Value:
     return new.op("Squeeze", is_full, new.numbers(0))
 
 
-def _is_appended(new: Body, held: ir.Value, lengths: Lengths) -> ir.Value:
-    """Whether every row has as many past keys as the past holds. Then the new keys come after the past, as a whole."""
-    is_full = new.op("Equal", lengths.total, new.op("Add", held, new.sizes(lengths.queries)))
-    shortest = new.op("Add", new.op("ReduceMin", lengths.last, new.numbers(0)), new.numbers(1))
-    return new.op("Squeeze", new.op("And", is_full, new.op("Equal", shortest, lengths.total)), new.numbers(0))
-
-
-def _written(new: Body, pairs: list[tuple[ir.Value, ir.Value]], held: ir.Value, lengths: Lengths) -> list[ir.Value]:
-    """The past, with zeros after the past keys of each row, and the new keys in their place."""
-    more = new.op("Max", new.op("Sub", lengths.total, held), new.numbers(0))
-    pads = new.sizes(0, 0, 0, 0, 0, 0, more, 0)
-    is_past = new.op("Less", new.unsqueeze(new.positions(held), 1), new.reshape(lengths.before, -1, 1, 1, 1))
-    results = []
-    for past, added in pairs:
-        if past.dtype is None:
-            raise ValueError("the type of the past is known")
-        kept = new.op("Where", is_past, past, new.scalar(0, past.dtype))
-        results.append(new.op("TensorScatter", new.op("Pad", kept, pads), added, lengths.before, axis=2))
-    return results
+def _appended(new: Body, past: ir.Value, added: ir.Value, lengths: Lengths) -> ir.Value:
+    """The past keys of each row, then the new ones, then zeros. A state writes the new ones in place."""
+    inputs = (past, added, lengths.before, lengths.total)
+    present = new.op("AppendRows", *inputs, domain=PLAN_DOMAIN, version=1)
+    dims = None if past.shape is None else [None if axis == 2 else dim for axis, dim in enumerate(past.shape.dims)]
+    return typed(present, past.type, None if dims is None else ir.Shape(dims))

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         AttentionScores as AttentionScores,
     )
     from compiler.plan.ops.binary import Binary as Binary
+    from compiler.plan.ops.cache import AppendRows as AppendRows
     from compiler.plan.ops.cast import BitCast as BitCast, Cast as Cast, Round as Round
     from compiler.plan.ops.col2im import Col2Im as Col2Im
     from compiler.plan.ops.conditional import Clip as Clip, Where as Where
@@ -93,6 +94,7 @@ if TYPE_CHECKING:
         DynamicQuantizeLinear as DynamicQuantizeLinear,
         QuantizeLinear as QuantizeLinear,
     )
+    from compiler.plan.ops.quantized_matmul import QuantizedMatMul as QuantizedMatMul
     from compiler.plan.ops.raise_ import Raise as Raise
     from compiler.plan.ops.random import (
         Multinomial as Multinomial,
@@ -190,6 +192,7 @@ else:  # otherwise any misspelled name would have a type
     _NAMES = {
         "attention": "Attention AttentionGuard AttentionScores",
         "binary": "Binary",
+        "cache": "AppendRows",
         "cast": "BitCast Cast Round",
         "col2im": "Col2Im",
         "conditional": "Clip Where",
@@ -225,6 +228,7 @@ else:  # otherwise any misspelled name would have a type
         "qlinear": "QLinearConv QLinearMatMul",
         "qlinear_elementwise": "LookUp QLinearBinary QLinearFunction QLinearGlobalAveragePool",
         "quantize": "DequantizeLinear DynamicQuantizeLinear QuantizeLinear",
+        "quantized_matmul": "QuantizedMatMul",
         "raise_": "Raise",
         "random": "Multinomial RandomNormal RandomUniform",
         "recurrent": "Activation AnyActivation Direction Gru Lstm Rnn",

@@ -4,7 +4,7 @@ use std::error::Error;
 
 use candle_core::{DType, Device, Module, Tensor};
 use candle_nn::{linear, Linear, VarBuilder, VarMap};
-use candle_plan::session::Session;
+use candle_plan::Session;
 
 /// A classifier: a plan computes the features, and a layer of Candle the classes.
 pub struct Classifier {

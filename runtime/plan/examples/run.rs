@@ -4,9 +4,7 @@ use std::error::Error;
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use candle_plan::session::Session;
-use candle_plan::types::{Dim, Type};
-use candle_plan::value::Array;
+use candle_plan::{Session, Type, Value};
 
 fn main() -> ExitCode {
     let Some(file) = std::env::args().nth(1) else {
@@ -31,20 +29,18 @@ pub fn run(plan: &[u8]) -> Result<String, Box<dyn Error>> {
     for (name, kind) in session.inputs() {
         writeln!(report, "input {name}: {kind}")?;
         let dims = sizes(kind);
-        inputs.push((name, Array::new(vec![0f32; dims.iter().product()], &dims)?));
+        inputs.push((name, Value::new(vec![0f32; dims.iter().product()], &dims)?));
     }
     let outputs = session.run_named(inputs)?;
     for (name, _) in session.outputs() {
-        let tensor = outputs[name].tensor()?;
+        let tensor = &outputs[name];
         let first: Vec<f32> = tensor.read::<f32>()?.iter().copied().take(2).collect();
-        writeln!(report, "output {name}: {:?} {first:.3?} …", tensor.dims())?;
+        writeln!(report, "output {name}: {:?} {first:.3?} …", tensor.dims()?)?;
     }
     Ok(report)
 }
 
 /// The dimensions of an input, with 1 for each symbol.
 fn sizes(kind: &Type) -> Vec<usize> {
-    let Type::Tensor(tensor) = kind else { return Vec::new() };
-    let size = |dim: &Option<Dim>| if let Some(Dim::Size(size)) = dim { *size } else { 1 };
-    tensor.shape.iter().flatten().map(size).collect()
+    (0..kind.rank().unwrap_or(0)).map(|axis| kind.size(axis).unwrap_or(1)).collect()
 }

@@ -3,10 +3,7 @@
 use std::error::Error;
 use std::fmt::Write;
 
-use candle_plan::request::Request;
-use candle_plan::session::Session;
-use candle_plan::state::Start;
-use candle_plan::value::Array;
+use candle_plan::{Request, Session, Value};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let file = std::env::args().nth(1).ok_or("usage: state FILE.plan")?;
@@ -21,11 +18,11 @@ pub fn run(plan: &[u8]) -> Result<String, Box<dyn Error>> {
     for (output, input, axis) in session.state_pairs() {
         writeln!(report, "{output} becomes {input}, which grows along axis {axis:?}")?;
     }
-    let mut state = session.new_state(Start::default())?;
+    let mut state = session.new_state()?;
     for rows in [3, 1, 1] {
-        let x = Array::new(vec![1f32; rows * 4], &[rows, 4])?;
-        let outputs = session.run_with(&mut state, vec![x.into()], &Request::default())?;
-        let dims = outputs[0].tensor()?.dims();
+        let x = Value::new(vec![1f32; rows * 4], &[rows, 4])?;
+        let outputs = session.run_with(&mut state, vec![x], &Request::default())?;
+        let dims = outputs[0].dims()?;
         writeln!(report, "y {dims:?}, and a state of length {:?} and {} bytes", state.length(), state.bytes())?;
     }
     let mut fork = state.clone();

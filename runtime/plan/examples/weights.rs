@@ -4,9 +4,7 @@ use std::error::Error;
 use std::fmt::Write;
 
 use candle_core::{DType, Device, Tensor};
-use candle_plan::constants;
-use candle_plan::session::Session;
-use candle_plan::weights::Weights;
+use candle_plan::{Session, Weights};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut files = std::env::args().skip(1);
@@ -24,7 +22,7 @@ pub fn run(plan: &[u8], weights: Option<Weights>) -> Result<String, Box<dyn Erro
     }
     let session = builder.build()?;
     let mut report = String::new();
-    let stored = constants::tensors(plan)?;
+    let stored = Session::from_bytes(plan).constants()?;
     for (name, kind) in session.weights() {
         writeln!(report, "{name}: {kind}, with the sum {} in the plan", stored[name].sum_all()?.to_scalar::<f32>()?)?;
     }

@@ -1,20 +1,38 @@
 //! How a Rust program makes a session: a plan, and the options that differ from the defaults.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use candle_core::Tensor;
+
 use crate::custom::{CustomOp, CustomOps};
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::Memory;
+use crate::plan::Plan;
 use crate::session::{Session, Settings};
+use crate::value::Value;
 use crate::weights::Weights;
 
 /// A plan and the options of a session: [`Session::builder`] and [`Session::from_bytes`] make it.
 ///
-/// By default, the session runs on the CPU, with one thread for each
-/// [usable processor](crate::session::usable_processors), without a limit of memory, and with all packed weights.
-/// `examples/run.rs` is an example.
+/// By default, the session runs on the CPU, with one thread for each processor that the process may use, without a limit
+/// of memory, and with all packed weights.
+///
+/// ```
+/// use candle_plan::{Error, ErrorKind, Session};
+///
+/// # fn main() -> Result<(), Error> {
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/v1.plan");
+/// let session = Session::builder(path).device("cpu").threads(2).max_memory(1 << 30).build()?;
+/// assert_eq!((session.device(), session.threads()), ("cpu", 2));
+///
+/// let error = Session::from_bytes(b"PK\x03\x04 of an archive").build().map(drop).unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::NotAPlan);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 #[must_use = "`build` makes the session"]
 pub struct SessionBuilder<'a> {
@@ -25,6 +43,7 @@ pub struct SessionBuilder<'a> {
     memory: Memory,
     weights: Option<Weights>,
     custom: CustomOps,
+    keep_constants: bool,
 }
 
 /// Where the plan is.
@@ -49,7 +68,8 @@ impl Session {
 impl<'a> SessionBuilder<'a> {
     fn of(source: Source<'a>) -> SessionBuilder<'a> {
         let (memory, custom) = (Memory::Full, CustomOps::new());
-        SessionBuilder { source, device: "cpu", threads: None, max_memory: None, memory, weights: None, custom }
+        let (threads, max_memory, weights, keep_constants) = (None, None, None, false);
+        SessionBuilder { source, device: "cpu", threads, max_memory, memory, weights, custom, keep_constants }
     }
 
     /// Runs the plan on this device: `"cpu"`, or `"cuda"` or `"cuda:1"` if the program registers a backend for GPUs.
@@ -57,7 +77,7 @@ impl<'a> SessionBuilder<'a> {
         SessionBuilder { device: name, ..self }
     }
 
-    /// Uses this number of threads in a run, from 1 to [`MAX_THREADS`](crate::session::MAX_THREADS).
+    /// Uses this number of threads in a run, from 1 to 1024.
     pub fn threads(self, count: usize) -> Self {
         SessionBuilder { threads: Some(count), ..self }
     }
@@ -68,9 +88,14 @@ impl<'a> SessionBuilder<'a> {
         SessionBuilder { max_memory: Some(bytes), ..self }
     }
 
-    /// Bounds the packed weights.
-    pub fn memory(self, memory: Memory) -> Self {
-        SessionBuilder { memory, ..self }
+    /// Does without packed weights that are larger than the weights of the plan.
+    pub fn low_memory(self) -> Self {
+        SessionBuilder { memory: Memory::Low, ..self }
+    }
+
+    /// Keeps the elements of the constants that the session has packed, so that [`Session::constant`] returns them.
+    pub fn keep_constants(self) -> Self {
+        SessionBuilder { keep_constants: true, ..self }
     }
 
     /// Takes these weights instead of those of the plan. The plan's other weights stay as they are.
@@ -87,9 +112,16 @@ impl<'a> SessionBuilder<'a> {
     /// Reads, verifies and prepares the plan. The session needs the file no more.
     ///
     /// # Errors
-    /// As [`Session::load_with`]; also [`ErrorKind::File`] if the file cannot be read.
+    /// [`Error::Read`] and [`Error::Verify`] if the plan is not sound, if a custom operator has no implementation, or if
+    /// the file cannot be read; [`Error::Device`] if the device is not available; [`Error::Threads`] if the session
+    /// cannot have so many threads; [`Error::Weights`] if the weights do not fit the plan.
     pub fn build(self) -> Result<Session> {
-        let read = || match &self.source {
+        Session::prepare(|| self.read(), &self.settings())
+    }
+
+    /// Reads the plan and its constants.
+    fn read(&self) -> Result<(Plan, Vec<Value>)> {
+        match &self.source {
             Source::Bytes(bytes) => crate::read::read(bytes),
             Source::File(path) => {
                 let unreadable = |error: std::io::Error| Error::Read {
@@ -98,20 +130,31 @@ impl<'a> SessionBuilder<'a> {
                 };
                 crate::read::read_file(&File::open(path).map_err(unreadable)?, None)
             }
-        };
-        Session::prepare(read, &self.settings())
+        }
+    }
+
+    /// Reads the numeric constants of the plan as Candle tensors by name, without making a session. A constant without a
+    /// name, or of a nested block, is not among them. A tensor's type is the [storage
+    /// dtype](crate::DType::storage_dtype) of the constant. [`Session::constant`] returns a constant of a session.
+    ///
+    /// # Errors
+    /// As [`SessionBuilder::build`]; also if the host lacks memory.
+    pub fn constants(&self) -> Result<BTreeMap<String, Tensor>> {
+        let (plan, constants) = self.read()?;
+        plan.arrays(&constants).into_iter().map(|(name, array)| Ok((name, array.into_candle()?))).collect()
     }
 
     fn settings(&self) -> Settings<'_> {
-        let SessionBuilder { device, threads, max_memory, memory, .. } = *self;
-        Settings { device, threads, max_memory, memory, weights: self.weights.as_ref(), custom: Some(&self.custom) }
+        let SessionBuilder { device, threads, max_memory, memory, keep_constants, .. } = *self;
+        let (weights, custom) = (self.weights.as_ref(), Some(&self.custom));
+        Settings { device, threads, max_memory, memory, weights, custom, keep_constants }
     }
 
-    /// [`SessionBuilder::build`] with large constants that stay in the plan file, as [`Session::open`] does. Bytes are
-    /// copied.
+    /// [`SessionBuilder::build`] with constants of 64 KiB and more that stay in the plan file. On the CPU, sessions with
+    /// the same file and equal options share the constants and their packed copies. Bytes are copied.
     ///
     /// # Errors
-    /// As [`Session::open`] and [`SessionBuilder::build`].
+    /// As [`SessionBuilder::build`]; also if the file changes while it is read.
     ///
     /// # Safety
     /// Nobody writes to the file or shortens it while the session lives.
@@ -127,7 +170,7 @@ impl<'a> SessionBuilder<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::value::{Array, Value};
+    use crate::value::Array;
 
     const PLAN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/v1.plan");
 
@@ -141,7 +184,7 @@ mod tests {
         let built = [
             Session::builder(PLAN).threads(1).build(),
             // SAFETY: nobody writes to the file.
-            unsafe { Session::builder(PLAN).threads(1).memory(Memory::Low).build_mapped() },
+            unsafe { Session::builder(PLAN).threads(1).low_memory().build_mapped() },
             Session::from_bytes(&bytes).device("cpu").threads(1).max_memory(1 << 20).build(),
         ];
         for session in built {

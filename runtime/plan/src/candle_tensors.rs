@@ -26,10 +26,10 @@ impl Session {
     /// it.
     ///
     /// Candle lacks some of ONNX's types. For booleans, lend a tensor of `U8` and convert the value with
-    /// [`Array::reinterpret`].
+    /// [`Value::reinterpret`].
     ///
     /// # Errors
-    /// The tensor is not on the session's GPU (for one on the CPU, use [`Array::from_candle`]), its type is one of
+    /// The tensor is not on the session's GPU (for one on the CPU, use [`Value::from_candle`]), its type is one of
     /// Candle's types of 4 and 6 bits or `F8E8M0`, or the device fails.
     ///
     /// # Safety
@@ -39,7 +39,7 @@ impl Session {
         let dtype = dtype_of(tensor.dtype())?;
         let (storage, layout) = tensor.storage_and_layout();
         let Storage::Cuda(storage) = &*storage else {
-            bail!("the tensor is on {:?}, not on {}: Array::from_candle takes it", tensor.device(), self.device());
+            bail!("the tensor is on {:?}, not on {}: Value::from_candle takes it", tensor.device(), self.device());
         };
         check_device(&storage.device, self.device())?;
         let stream = storage.device.cuda_stream();
@@ -60,18 +60,28 @@ impl Session {
     }
 }
 
-impl Array {
-    /// Copies the array to a Candle tensor on `device`, which is the GPU that the array lies on. The copy is in memory
+impl Value {
+    /// Copies a tensor to a Candle tensor on `device`, which is the GPU that the tensor lies on. The copy is in memory
     /// of Candle's. The host does not wait for it, and the session may be dropped before.
     ///
     /// # Errors
-    /// The array or `device` is not on that GPU (for an array on the host, use [`Array::into_candle`]), Candle lacks
-    /// the type (convert booleans to `uint8` with [`Array::reinterpret`]), the allocation fails, or the device fails.
+    /// The tensor or `device` is not on that GPU (for a tensor on the host, use [`Value::into_candle`]), Candle lacks
+    /// the type (convert booleans to `uint8` with [`Value::reinterpret`]), the allocation fails, or the device fails.
+    pub fn to_candle(&self, device: &candle_core::Device) -> Result<Tensor> {
+        self.tensor()?.to_candle(device)
+    }
+}
+
+impl Array {
+    /// [`Value::to_candle`].
+    ///
+    /// # Errors
+    /// As [`Value::to_candle`].
     pub fn to_candle(&self, device: &candle_core::Device) -> Result<Tensor> {
         let (buffer, range) = self.in_buffer()?;
         let candle_core::Device::Cuda(device) = device else {
             bail!(
-                "the tensor is on {}, not on {device:?}: Array::to_host and Array::into_candle bring it",
+                "the tensor is on {}, not on {device:?}: Value::to_host and Value::into_candle bring it",
                 self.device()
             );
         };

@@ -1,7 +1,7 @@
 //! Custom operators: operators of models that a program computes with its own functions.
 //!
 //! The compiler writes a step [`Custom`] for such an operator. A session needs an implementation of each of them:
-//! [`SessionBuilder::custom_op`](crate::builder::SessionBuilder::custom_op). `examples/custom.rs` is an example.
+//! [`SessionBuilder::custom_op`](crate::SessionBuilder::custom_op). `examples/custom.rs` is an example.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -19,6 +19,29 @@ use crate::value::{Array, Value};
 ///
 /// Several threads may call it at once. The session runs it on the host, also if its device is a GPU, and checks that the
 /// results have the types that the plan states.
+///
+/// ```
+/// use candle_plan::{CustomCall, CustomOp, Result, Session, Value};
+///
+/// /// `example::Scale`: the input, float32, times the attribute `factor`.
+/// struct Scale;
+///
+/// impl CustomOp for Scale {
+///     fn run(&self, call: &CustomCall) -> Result<Vec<Value>> {
+///         let (x, factor) = (call.tensor(0)?, call.float("factor")?);
+///         let scaled = x.read::<f32>()?.iter().map(|number| factor * number).collect();
+///         Ok(vec![Value::new::<f32>(scaled, x.dims()?)?])
+///     }
+/// }
+///
+/// # fn main() -> Result<()> {
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/custom.plan");
+/// let session = Session::builder(path).custom_op("example::Scale", Scale).build()?;
+/// let outputs = session.run_named([("x", Value::new(vec![1f32, 2.0], &[1, 2])?)])?;
+/// assert_eq!(outputs["y"].read::<f32>()?, [2.0, 4.0]);
+/// # Ok(())
+/// # }
+/// ```
 pub trait CustomOp: Send + Sync {
     /// Computes the outputs of a step, on the host.
     ///
@@ -41,8 +64,10 @@ pub struct CustomCall<'a> {
     /// The inputs, on the host; `None` for an absent one. Those at the end may be left out.
     pub inputs: &'a [Option<&'a Value>],
     /// The attributes that are no tensors, by name.
+    #[doc(hidden)]
     pub attributes: &'a BTreeMap<String, Attribute>,
     /// The attributes that are tensors, by name.
+    #[doc(hidden)]
     pub tensors: &'a BTreeMap<&'a str, &'a Array>,
     /// The types that the plan states for the outputs.
     pub outputs: &'a [Type],
@@ -53,33 +78,52 @@ impl CustomCall<'_> {
     ///
     /// # Errors
     /// It is absent, or no tensor.
-    pub fn tensor(&self, i: usize) -> Result<&Array> {
+    pub fn tensor(&self, i: usize) -> Result<&Value> {
         let value = self.inputs.get(i).copied().flatten();
         let value = value.ok_or_else(|| Error::op(format!("input {i} is missing")))?;
-        value.tensor().map_err(|error| Error::op(format!("input {i}: {error}")))
+        value.tensor().map_err(|error| Error::op(format!("input {i}: {error}")))?;
+        Ok(value)
     }
 
-    /// The attribute `name`, which must be an integer.
+    /// The attribute `name`, which must be a tensor.
     ///
     /// # Errors
-    /// It is missing, or no integer.
-    pub fn int(&self, name: &str) -> Result<i64> {
-        match self.attributes.get(name) {
-            Some(Attribute::Int(value)) => Ok(*value),
-            other => Err(unfit(name, "an integer", other)),
+    /// It is missing, or no tensor.
+    pub fn tensor_attribute(&self, name: &str) -> Result<Value> {
+        match self.tensors.get(name) {
+            Some(array) => Ok(Value::from(*array)),
+            None => Err(unfit(name, "a tensor", self.attributes.get(name))),
         }
     }
+}
 
-    /// The attribute `name`, which must be a floating-point number.
-    ///
-    /// # Errors
-    /// It is missing, or no number of this kind.
-    pub fn float(&self, name: &str) -> Result<f32> {
-        match self.attributes.get(name) {
-            Some(Attribute::Float(value)) => Ok(*value),
-            other => Err(unfit(name, "a floating-point number", other)),
+/// Adds the methods that return an attribute of one kind.
+macro_rules! attributes {
+    ($($method:ident: $Kind:ident as $what:literal, |$value:ident| $given:expr => $Given:ty;)*) => {
+        impl CustomCall<'_> {
+            $(
+                #[doc = concat!("The attribute `name`, which must be ", $what, ".")]
+                ///
+                /// # Errors
+                /// It is missing, or of another kind.
+                pub fn $method(&self, name: &str) -> Result<$Given> {
+                    match self.attributes.get(name) {
+                        Some(Attribute::$Kind($value)) => Ok($given),
+                        other => Err(unfit(name, $what, other)),
+                    }
+                }
+            )*
         }
-    }
+    };
+}
+
+attributes! {
+    int: Int as "an integer", |value| *value => i64;
+    float: Float as "a floating-point number", |value| *value => f32;
+    text: String as "a text", |value| value => &str;
+    ints: Ints as "a list of integers", |values| values => &[i64];
+    floats: Floats as "a list of floating-point numbers", |values| values => &[f32];
+    texts: Strings as "a list of texts", |values| values => &[String];
 }
 
 /// The error for an attribute that is missing or of another kind.

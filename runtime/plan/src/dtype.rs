@@ -51,7 +51,7 @@ impl DType {
     /// The candle type whose storage holds this type's bits.
     ///
     /// # Errors
-    /// Strings have no tensor: they are [`Value::Strings`](crate::value::Value::Strings).
+    /// Candle has no tensors of strings.
     pub fn storage_dtype(self) -> Result<StorageDType> {
         Ok(match self {
             DType::Int16 | DType::Uint16 => StorageDType::I16,
@@ -150,20 +150,24 @@ pub fn require_dtype(name: &str, dtype: DType, allowed: &[DType]) -> Result<()> 
     Err(Error::op(format!("{name} is {dtype}; allowed are {}", allowed.join(", "))))
 }
 
-/// A Rust type that a kernel computes with, and the candle element that stores it.
+/// A Rust type of elements: the integers of 8 to 64 bits, `half::f16` and `half::bf16`, `f32` and `f64`.
 pub trait Element: bytemuck::Pod + Send + Sync + std::fmt::Debug + PartialEq {
     /// The logical type.
     const DTYPE: DType;
     /// The element of the storage dtype, with the size and alignment of `Self`.
+    #[doc(hidden)]
     type Stored: candle_core::WithDType + bytemuck::Pod;
 
     /// The elements of the storage; `None` if it has another storage dtype.
+    #[doc(hidden)]
     fn stored(storage: &CpuStorage) -> Option<&[Self::Stored]>;
 
     /// The elements of the storage, for writing; `None` if it has another storage dtype.
+    #[doc(hidden)]
     fn stored_mut(storage: &mut CpuStorage) -> Option<&mut Vec<Self::Stored>>;
 
     /// Makes a storage from elements, without a copy.
+    #[doc(hidden)]
     fn into_storage(elements: Vec<Self>) -> CpuStorage;
 }
 
@@ -234,7 +238,6 @@ elements! {
 /// ```ignore
 /// dispatch!("Add", x.dtype(), [f32, f64, i32, i64], T => add::<T>(x, y))
 /// ```
-#[macro_export]
 macro_rules! dispatch {
     ($op:expr, $dtype:expr, [$($rust:ty),+ $(,)?], $T:ident => $body:expr) => {{
         let dtype = $dtype;
@@ -246,6 +249,7 @@ macro_rules! dispatch {
         }
     }};
 }
+pub(crate) use dispatch;
 
 #[cfg(test)]
 mod tests {

@@ -5,7 +5,8 @@ use crate::ids::{BlockId, StepId};
 /// The result of everything in this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// An error of reading, preparing or running a plan.
+/// An error of reading, preparing or running a plan: its [kind](Error::kind) says what went wrong, and its
+/// [place](Error::place) where.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The bytes are not a plan that this version can read.
@@ -50,10 +51,10 @@ pub enum Error {
         /// The reason, and a remedy.
         reason: String,
     },
-    /// A [`Stop`](crate::interrupt::Stop) ended the run.
+    /// The [function](crate::Request::stop) that may end a run ended it.
     #[error("the run was interrupted")]
     Interrupted,
-    /// The run did not end before its [deadline](crate::request::Request::deadline).
+    /// The run did not end before its [deadline](crate::Request::deadline).
     #[error("the run reached its time limit")]
     TimedOut,
     /// A session cannot have this number of threads.
@@ -176,19 +177,42 @@ impl std::fmt::Display for Surrounding {
     }
 }
 
-/// The place of a failed step, in the plan and in the model.
+/// The place of a failed step, in the plan and in the model. Its text describes all of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// The step's index in its block.
-    pub step: StepId,
-    /// The op's name.
-    pub op: &'static str,
+    pub(crate) step: StepId,
+    pub(crate) op: &'static str,
     /// The blocks around the step, the outermost first.
-    pub within: Vec<Surrounding>,
+    pub(crate) within: Vec<Surrounding>,
+    pub(crate) inputs: Vec<String>,
+    pub(crate) origin: String,
+}
+
+impl Place {
+    /// The step's index in its block.
+    pub fn step(&self) -> usize {
+        self.step.at()
+    }
+
+    /// The op's name.
+    pub fn op(&self) -> &'static str {
+        self.op
+    }
+
+    /// The blocks around the step, the outermost first, each as a text.
+    pub fn within(&self) -> Vec<String> {
+        self.within.iter().map(ToString::to_string).collect()
+    }
+
     /// The inputs, as `float32 [1, 3, 224, 224]`; empty if they are no longer known.
-    pub inputs: Vec<String>,
+    pub fn inputs(&self) -> &[String] {
+        &self.inputs
+    }
+
     /// The ONNX nodes and source lines of the step.
-    pub origin: String,
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
 }
 
 impl std::fmt::Display for Place {
@@ -241,6 +265,7 @@ impl Error {
     }
 }
 
+#[doc(hidden)]
 impl From<candle_core::Error> for Error {
     fn from(error: candle_core::Error) -> Error {
         match error {
@@ -251,10 +276,10 @@ impl From<candle_core::Error> for Error {
 }
 
 /// Returns an op's error from the enclosing function: `bail!("axis {axis} is out of range")`.
-#[macro_export]
 macro_rules! bail {
     ($($message:tt)*) => { return Err($crate::error::Error::op(format!($($message)*))) };
 }
+pub(crate) use bail;
 
 #[cfg(test)]
 mod tests {

@@ -46,7 +46,7 @@ impl Executable {
     }
 
     /// Like [`Executable::run_request`], but the results from index `kept` on stay on the device, for a state. The values
-    /// that grow in place are in `growing`.
+    /// that change in place are in `growing`.
     pub(crate) fn run_keeping(
         &self,
         inputs: Vec<Value>,
@@ -121,7 +121,7 @@ struct Run<'a> {
     places: Places,
     /// The outputs to compute; `None` for all.
     wanted: Option<Wanted<'a>>,
-    /// The values of a state that grow in place.
+    /// The values of a state that change in place.
     growing: Option<&'a Growing>,
 }
 
@@ -259,7 +259,7 @@ impl Run<'_> {
             begun.step = at;
             match self.observer {
                 _ if wanted.is_some_and(|wanted| !wanted.needs(at)) => skip(step, slots),
-                _ if self.is_delivered_later(step) => pass(step, slots),
+                _ if self.is_delivered_later(step) || step.carries && self.growing.is_some() => pass(step, slots),
                 None => self.step(step, slots, begun)?,
                 Some(observer) => observer.step(step, &mut || self.step(step, slots, begun))?,
             }
@@ -280,10 +280,10 @@ impl Run<'_> {
         let blocks = Nested { run: self, step };
         let mut call =
             Call { inputs: &mut inputs, outputs: step.outputs.len(), threads: self.threads, blocks: &blocks };
-        let outputs = match self.observer {
-            None if step.grows.is_some() && self.growing.is_some() => growing::append(step, self.growing, &call),
-            None => run_kernel(step, slots, &mut call),
-            Some(observer) => {
+        let outputs = match (self.observer, self.growing.filter(|_| step.grows.is_some())) {
+            (None, Some(growing)) => growing.run(step, &call),
+            (None, None) => run_kernel(step, slots, &mut call),
+            (Some(observer), _) => {
                 observer.kernel(Seen { step, slots }, &mut call, &mut |call| run_kernel(step, slots, call))
             }
         };

@@ -1,6 +1,7 @@
 //! The start and the end of a run on a GPU: the copies of inputs and outputs between the device and the host.
 
 use candle_plan_device::{Download, Gpu, Turn};
+use candle_plan_kernels::threads::Threads;
 
 use crate::array::transfer::{alloc_on_host, upload};
 use crate::error::{Error, Result};
@@ -103,7 +104,11 @@ impl Executable {
             }
             _ => Ok(value),
         };
-        let owned = values.into_iter().enumerate().map(own);
+        let packed = |(at, value): (usize, Value)| match value {
+            Value::Grown(grown) if at < places.kept => Ok((at, grown.to_array(&Threads::serial())?.into())),
+            value => Ok((at, value)),
+        };
+        let owned = values.into_iter().enumerate().map(|value| packed(value).and_then(own));
         owned.collect::<Result<_>>().map_err(|error| self.device_error(error))
     }
 

@@ -146,11 +146,6 @@ impl<'a> Call<'a, '_> {
         self.inputs.len()
     }
 
-    /// Whether there are no inputs.
-    pub fn is_empty(&self) -> bool {
-        self.inputs.is_empty()
-    }
-
     /// Input `i`, if it is present.
     pub fn optional(&self, i: usize) -> Option<&Value> {
         match self.inputs.get(i)? {

@@ -81,6 +81,7 @@ pub unsafe fn lend_tensor_on_host(lent: Lent) -> Result<Value> {
     Ok(array.into())
 }
 
+#[doc(hidden)]
 impl Session {
     /// The stream of the session's device, a CUDA handle; `None` if the device has no streams.
     pub fn stream(&self) -> Option<u64> {

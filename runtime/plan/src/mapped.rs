@@ -11,6 +11,7 @@ use crate::kernel::Memory;
 use crate::session::{Session, Settings};
 use crate::shared::{self, Key};
 
+#[doc(hidden)]
 impl Session {
     /// [`Session::load`] of a plan file. Large constants stay in the file. Another file may take its name, for example
     /// when the model is compiled again. On the CPU, all sessions with the same file, `max_memory` and `memory` share the
@@ -28,12 +29,14 @@ impl Session {
         max_memory: Option<usize>,
         memory: Memory,
     ) -> Result<Session> {
-        let settings = Settings { device, threads, max_memory, memory, weights: None, custom: None };
+        let settings =
+            Settings { device, threads, max_memory, memory, weights: None, custom: None, keep_constants: false };
         // SAFETY: guaranteed by the caller.
         unsafe { Session::open_with(path, &settings) }
     }
 
-    /// [`Session::open`] with these settings. With weights or custom operators, the session shares no constants.
+    /// [`Session::open`] with these settings. With weights, custom operators or kept
+    /// constants, the session shares no constants.
     ///
     /// # Errors
     /// As [`Session::open`] and [`Session::load_with`].
@@ -45,7 +48,7 @@ impl Session {
         let unreadable = |error: std::io::Error| refused(format!("it cannot be opened: {error}"));
         let file = File::open(path).map_err(unreadable)?;
         let metadata = file.metadata().map_err(unreadable)?;
-        let shares = settings.device == Device::Cpu.name() && settings.weights.is_none();
+        let shares = settings.device == Device::Cpu.name() && settings.weights.is_none() && !settings.keep_constants;
         let key = Key::of(&metadata, settings.max_memory, settings.memory).filter(|_| shares);
         if let Some(executable) = key.as_ref().and_then(shared::find) {
             return Session::sharing(executable, Device::open(settings.device)?, settings.threads);

@@ -4,6 +4,9 @@
 
 use crate::error::{Error, ErrorKind};
 
+// `LEFT_OUT`, which `build.rs` writes: the ops whose feature is off, with the feature.
+include!(concat!(env!("OUT_DIR"), "/left_out.rs"));
+
 /// The beginning of an op in a plan's JSON.
 const OP: &str = "\"op\":";
 /// The longest name that an error repeats, in characters.
@@ -15,14 +18,22 @@ pub(crate) fn refused(text: &str, error: &serde_json::Error) -> Error {
     let message = error.to_string();
     let lines: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
     match unknown(text, &message, lines + error.column()) {
-        Some(what) => Error::Read {
-            kind: ErrorKind::Version,
-            reason: format!(
-                "it has {what}, which this runtime does not know: upgrade candle-compiler, or compile the model again \
-                 with the installed version"
-            ),
-        },
+        Some(what) => Error::Read { kind: ErrorKind::Version, reason: advice(&what, LEFT_OUT) },
         None => Error::Read { kind: ErrorKind::Invalid, reason: format!("its description is not valid: {message}") },
+    }
+}
+
+/// What to do about an unknown name. `left_out` lists the ops that this build leaves out, with their features.
+fn advice(what: &str, left_out: &[(&str, &str)]) -> String {
+    let op = what.strip_prefix("the op ");
+    match left_out.iter().find(|(name, _)| Some(*name) == op) {
+        Some((_, feature)) => format!(
+            "it has {what}, which this program leaves out: build it with the feature {feature:?} of the crate candle-plan"
+        ),
+        None => format!(
+            "it has {what}, which this runtime does not know: upgrade candle-compiler, or compile the model again with \
+             the installed version"
+        ),
     }
 }
 
@@ -50,4 +61,19 @@ fn unknown(text: &str, message: &str, end: usize) -> Option<String> {
 /// The number of objects that begin in a text and do not end in it.
 fn depth(text: &str) -> isize {
     text.chars().map(|each| isize::from(each == '{') - isize::from(each == '}')).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_names_the_feature_of_an_op() {
+        let left_out = [("Det", "algebra"), ("Dft", "signal")];
+        let said = advice("the op Dft", &left_out);
+        assert!(said.ends_with("leaves out: build it with the feature \"signal\" of the crate candle-plan"), "{said}");
+        for other in ["the op Det2", "the field Dft"] {
+            assert!(advice(other, &left_out).contains("upgrade candle-compiler"), "{other}");
+        }
+    }
 }

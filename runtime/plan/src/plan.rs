@@ -13,6 +13,8 @@ pub use crate::ids::{ConstantId, OriginId, StepId, ValueId};
 use crate::ops::block;
 pub use crate::ops::block::{ConstantValue, ValueInfo, MAX_DEPTH};
 use crate::ops::Op;
+use crate::types::Type;
+use crate::value::{Array, Value};
 
 /// The value of the metadata key `format`.
 pub const FORMAT: &str = "candle-plan";
@@ -109,6 +111,27 @@ impl std::fmt::Display for Origin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let parts = [self.nodes.join(" + "), self.module.clone(), self.source.clone()];
         f.write_str(&parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", "))
+    }
+}
+
+impl Plan {
+    /// The names, types and indices of the named constants of the main block. Prepare adds constants, which are not in the
+    /// plan's list.
+    pub(crate) fn named_constants(&self) -> impl Iterator<Item = (&str, &Type, usize)> {
+        self.main.constants.iter().filter_map(|entry| {
+            let info = self.main.values.get(entry.value.at())?;
+            let is_listed = entry.constant.at() < self.constants.len() && !info.name.is_empty();
+            is_listed.then_some((info.name.as_str(), &info.kind, entry.constant.at()))
+        })
+    }
+
+    /// The named numeric constants among `constants`, which are those of the plan.
+    pub(crate) fn arrays(&self, constants: &[Value]) -> BTreeMap<String, Array> {
+        let numeric = self.named_constants().filter_map(|(name, _, at)| match constants.get(at) {
+            Some(Value::Tensor(array)) => Some((name.to_string(), array.clone())),
+            _ => None,
+        });
+        numeric.collect()
     }
 }
 

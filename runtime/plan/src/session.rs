@@ -1,6 +1,6 @@
 //! Sessions: loaded plans, with which a Rust program runs a model.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use candle_plan_device::Gpu;
@@ -12,7 +12,6 @@ use crate::custom::{self, CustomOps};
 use crate::device::Device;
 use crate::dry_run::StepCommands;
 use crate::error::{Error, Result};
-use crate::gpu_run::Outputs;
 use crate::inputs::ordered;
 use crate::inspect::Prepared;
 use crate::interrupt::Stop;
@@ -23,7 +22,7 @@ use crate::profile::StepTime;
 use crate::request::Request;
 use crate::shared::{self, Key};
 use crate::types::Type;
-use crate::value::Value;
+use crate::value::{Array, Value};
 use crate::weights::{replaced, Weights};
 
 /// The most threads of a session.
@@ -44,15 +43,34 @@ pub struct Settings<'a> {
     pub weights: Option<&'a Weights>,
     /// The implementations of custom operators.
     pub custom: Option<&'a CustomOps>,
+    /// Whether the session keeps the elements of constants that it packs.
+    pub keep_constants: bool,
 }
 
 /// A plan prepared for one device and a number of threads. Several threads may run it at once.
+///
+/// ```
+/// use candle_plan::{Error, Session, Value};
+///
+/// # fn main() -> Result<(), Error> {
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/v1.plan");
+/// let session = Session::builder(path).threads(2).build()?;
+/// let inputs: Vec<String> = session.inputs().map(|(name, kind)| format!("{name}: {kind}")).collect();
+/// assert_eq!(inputs, ["x: float32 [batch, 4]"]);
+/// let outputs = session.run_named([("x", Value::new(vec![0f32; 12], &[3, 4])?)])?;
+/// assert_eq!(outputs["y"].dims()?, [3, 2]);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Session {
     pub(crate) executable: Arc<Executable>,
     pub(crate) device: Device,
     pub(crate) threads: Threads,
+    /// The numeric constants by name, if the session keeps them.
+    pub(crate) constants: Option<Arc<BTreeMap<String, Array>>>,
 }
 
+#[doc(hidden)]
 impl Session {
     /// Reads, verifies and prepares the bytes of a plan file. A run uses `threads` threads; `None` means one for each
     /// [usable processor](usable_processors). The values of a run may hold `max_memory` bytes at once, beside the constants; if the
@@ -68,7 +86,8 @@ impl Session {
         max_memory: Option<usize>,
         memory: Memory,
     ) -> Result<Session> {
-        Session::load_with(bytes, &Settings { device, threads, max_memory, memory, weights: None, custom: None })
+        let (weights, custom, keep_constants) = (None, None, false);
+        Session::load_with(bytes, &Settings { device, threads, max_memory, memory, weights, custom, keep_constants })
     }
 
     /// [`Session::load`] with these settings.
@@ -89,28 +108,19 @@ impl Session {
         let (plan, constants) = crate::read::read(bytes)?;
         custom.check(&plan)?;
         let executable = Executable::prepare(plan, constants, &device, Memory::Full, custom)?;
-        Ok(Session { executable: Arc::new(executable), device, threads })
-    }
-
-    /// A session with the same prepared plan and constants, and `threads` threads of its own; `None` means one for each
-    /// [usable processor](usable_processors).
-    ///
-    /// # Errors
-    /// [`Error::Threads`], as in [`Session::load`].
-    pub fn with_threads(&self, threads: Option<usize>) -> Result<Session> {
-        Session::sharing(self.executable.clone(), self.device.clone(), threads)
+        Ok(Session { executable: Arc::new(executable), device, threads, constants: None })
     }
 
     /// A session with this executable.
     pub(crate) fn sharing(executable: Arc<Executable>, device: Device, threads: Option<usize>) -> Result<Session> {
         let threads = started(threads.unwrap_or_else(|| usable_processors().min(MAX_THREADS)))?;
-        Ok(Session { executable, device, threads })
+        Ok(Session { executable, device, threads, constants: None })
     }
 
     /// Shares the executable with later sessions of a file, or takes that of a session that was faster. A session with
     /// custom operators shares nothing, because another one may have other implementations.
     pub(crate) fn shared(mut self, key: Key) -> Session {
-        if custom::names(&self.executable.plan.main).is_empty() {
+        if self.custom_ops().is_empty() {
             self.executable = shared::keep(key, self.executable);
         }
         self
@@ -132,56 +142,20 @@ impl Session {
         let custom = settings.custom.unwrap_or(&none);
         let (mut plan, constants) = replaced(read()?, settings.weights)?;
         custom.check(&plan)?;
+        let kept = settings.keep_constants.then(|| Arc::new(plan.arrays(&constants)));
         plan.max_memory = plan.max_memory.into_iter().chain(settings.max_memory).min();
         let executable = Executable::prepare(plan, constants, &device, settings.memory, custom)?;
-        Ok(Session { executable: Arc::new(executable), device, threads })
+        Ok(Session { executable: Arc::new(executable), device, threads, constants: kept })
     }
 
-    /// The names and types of the inputs, in order.
-    pub fn inputs(&self) -> impl Iterator<Item = (&str, &Type)> {
-        self.executable.inputs()
-    }
-
-    /// The names and types of the outputs, in order.
-    pub fn outputs(&self) -> impl Iterator<Item = (&str, &Type)> {
-        self.executable.outputs()
-    }
-
-    /// The session's device.
-    pub fn device(&self) -> &str {
-        self.device.name()
+    /// The full names of the plan's custom operators.
+    pub fn custom_ops(&self) -> BTreeSet<String> {
+        custom::names(&self.executable.plan.main)
     }
 
     /// Where every step runs.
     pub fn placed_steps(&self) -> Vec<PlacedStep> {
         self.executable.placed_steps()
-    }
-
-    /// The number of threads of a run.
-    pub fn threads(&self) -> usize {
-        self.threads.count()
-    }
-
-    /// Computes the outputs for the inputs, both in the plan's order.
-    ///
-    /// # Errors
-    /// As [`Executable::run`].
-    pub fn run(&self, inputs: Vec<Value>) -> Result<Vec<Value>> {
-        self.executable.run(inputs, &self.threads)
-    }
-
-    /// [`Session::run`] with the inputs and outputs by their names: `session.run_named([("x", &tensor)])`. An optional
-    /// input without a value is absent.
-    ///
-    /// # Errors
-    /// As [`Executable::run`]; also [`Error::Input`] if an input has no value or two, or if the plan has no input of a
-    /// name.
-    pub fn run_named<N: AsRef<str>, V: Into<Value>>(
-        &self,
-        inputs: impl IntoIterator<Item = (N, V)>,
-    ) -> Result<HashMap<String, Value>> {
-        let outputs = self.run(ordered(self.inputs(), inputs)?)?;
-        Ok(self.outputs().map(|(name, _)| name.to_string()).zip(outputs).collect())
     }
 
     /// [`Session::run`] that `stop` can end early. The run asks it between steps, about every 50 ms.
@@ -190,22 +164,6 @@ impl Session {
     /// As [`Executable::run_until`].
     pub fn run_until(&self, inputs: Vec<Value>, stop: Stop) -> Result<Vec<Value>> {
         self.executable.run_until(inputs, &self.threads, stop)
-    }
-
-    /// [`Session::run_until`], with outputs on the host or the session's device.
-    ///
-    /// # Errors
-    /// As [`Executable::run_request`].
-    pub fn run_for(&self, inputs: Vec<Value>, outputs: Outputs, stop: Stop) -> Result<Vec<Value>> {
-        self.run_request(inputs, &Request { place: outputs, stop, ..Request::default() })
-    }
-
-    /// [`Session::run`] for some of the outputs, on the host or the session's device, within a time.
-    ///
-    /// # Errors
-    /// As [`Executable::run_request`].
-    pub fn run_request(&self, inputs: Vec<Value>, request: &Request) -> Result<Vec<Value>> {
-        self.executable.run_request(inputs, &self.threads, request)
     }
 
     /// Measures the peak performance of the processor, with the threads of a run.
@@ -224,6 +182,79 @@ impl Session {
     /// As [`Executable::run_until`].
     pub fn profile(&self, inputs: &[Value], runs: usize, stop: Stop) -> Result<Vec<StepTime>> {
         self.executable.profile(inputs, runs, &self.threads, stop)
+    }
+}
+
+impl Session {
+    /// A session with the same prepared plan and constants, and `threads` threads of its own; `None` means one for each
+    /// processor that the process may use.
+    ///
+    /// # Errors
+    /// [`Error::Threads`] if the number of threads is not from 1 to 1024, or they do not start.
+    pub fn with_threads(&self, threads: Option<usize>) -> Result<Session> {
+        let shared = Session::sharing(self.executable.clone(), self.device.clone(), threads)?;
+        Ok(Session { constants: self.constants.clone(), ..shared })
+    }
+
+    /// The names and types of the inputs, in order.
+    pub fn inputs(&self) -> impl Iterator<Item = (&str, &Type)> {
+        self.executable.inputs()
+    }
+
+    /// The names and types of the outputs, in order.
+    pub fn outputs(&self) -> impl Iterator<Item = (&str, &Type)> {
+        self.executable.outputs()
+    }
+
+    /// The session's device.
+    pub fn device(&self) -> &str {
+        self.device.name()
+    }
+
+    /// The number of threads of a run.
+    pub fn threads(&self) -> usize {
+        self.threads.count()
+    }
+
+    /// Computes the outputs for the inputs, both in the plan's order.
+    ///
+    /// # Errors
+    /// [`Error::Input`] for the first input that does not fit, or [`Error::Run`] with the place of a step that failed.
+    pub fn run(&self, inputs: Vec<Value>) -> Result<Vec<Value>> {
+        self.executable.run(inputs, &self.threads)
+    }
+
+    /// The inputs of a run in the plan's order, from inputs by their names. An optional input without a value is absent.
+    ///
+    /// # Errors
+    /// [`Error::Input`] if an input has no value or two, or if the plan has no input of a name.
+    pub fn ordered<N: AsRef<str>, V: Into<Value>>(
+        &self,
+        inputs: impl IntoIterator<Item = (N, V)>,
+    ) -> Result<Vec<Value>> {
+        ordered(self.inputs(), inputs)
+    }
+
+    /// [`Session::run`] with the inputs and outputs by their names: `session.run_named([("x", &tensor)])`. An optional
+    /// input without a value is absent.
+    ///
+    /// # Errors
+    /// As [`Session::run`]; also [`Error::Input`] if an input has no value or two, or if the plan has no input of a
+    /// name.
+    pub fn run_named<N: AsRef<str>, V: Into<Value>>(
+        &self,
+        inputs: impl IntoIterator<Item = (N, V)>,
+    ) -> Result<HashMap<String, Value>> {
+        let outputs = self.run(self.ordered(inputs)?)?;
+        Ok(self.outputs().map(|(name, _)| name.to_string()).zip(outputs).collect())
+    }
+
+    /// [`Session::run`] for some of the outputs, on the host or the session's device, within a time.
+    ///
+    /// # Errors
+    /// As [`Session::run`]; also [`Error::Interrupted`] and [`Error::TimedOut`] if the request ended the run.
+    pub fn run_request(&self, inputs: Vec<Value>, request: &Request) -> Result<Vec<Value>> {
+        self.executable.run_request(inputs, &self.threads, request)
     }
 }
 

@@ -9,7 +9,6 @@ use crate::bail;
 use crate::error::{Error, Result};
 use crate::lend::{lend_tensor_on_host, Lent};
 use crate::session::Session;
-use crate::types::Type;
 use crate::value::Value;
 
 impl Session {
@@ -20,12 +19,26 @@ impl Session {
     /// until the run has ended. An output is not copied, unless it shares its memory with an input, a constant or
     /// another output. Gradients do not pass through a run.
     ///
-    /// A tensor's type is the [storage dtype](crate::dtype::DType::storage_dtype) of the declared type: `U8` for
+    /// A tensor's type is the [storage dtype](crate::DType::storage_dtype) of the declared type: `U8` for
     /// booleans, for example.
     ///
     /// # Errors
     /// As [`Session::run_named`]; also if a tensor is not on the CPU or has another type, or if an output is not a
     /// numeric tensor.
+    ///
+    /// ```
+    /// use candle_core::{DType, Device, Tensor};
+    /// use candle_plan::Session;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/v1.plan");
+    /// let session = Session::builder(path).build()?;
+    /// let x = Tensor::zeros((1, 4), DType::F32, &Device::Cpu)?;
+    /// let outputs = session.run_tensors([("x", &x)])?;
+    /// assert_eq!(outputs["y"].to_vec2::<f32>()?, [[0.5, 0.5]]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn run_tensors<'a, N: AsRef<str>>(
         &self,
         inputs: impl IntoIterator<Item = (N, &'a Tensor)>,
@@ -72,17 +85,6 @@ impl Session {
         };
         // SAFETY: the layout describes elements in the storage, and the caller drops the value before the lock.
         unsafe { lend_tensor_on_host(lent) }
-    }
-}
-
-impl Type {
-    /// The element type of a numeric tensor, present or optional.
-    fn dtype(&self) -> Option<crate::dtype::DType> {
-        match self {
-            Type::Tensor(tensor) => Some(tensor.dtype),
-            Type::Optional(item) => item.dtype(),
-            Type::Sequence(_) => None,
-        }
     }
 }
 

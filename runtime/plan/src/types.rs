@@ -45,10 +45,13 @@ pub struct TensorType {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Type {
     /// A tensor, of numbers or strings.
+    #[doc(hidden)]
     Tensor(TensorType),
     /// A sequence of items of one type.
+    #[doc(hidden)]
     Sequence(Box<Type>),
     /// A value of the type, or nothing.
+    #[doc(hidden)]
     Optional(Box<Type>),
 }
 
@@ -123,6 +126,54 @@ impl TensorType {
     }
 }
 
+impl Type {
+    /// The element type of a tensor, present or optional; `None` for a sequence.
+    pub fn dtype(&self) -> Option<DType> {
+        self.of_tensor().map(|tensor| tensor.dtype)
+    }
+
+    /// The number of dimensions of a tensor, if it is known.
+    pub fn rank(&self) -> Option<usize> {
+        self.of_tensor()?.rank()
+    }
+
+    /// The size of dimension `axis` of a tensor, if it is a known number.
+    pub fn size(&self, axis: usize) -> Option<usize> {
+        self.of_tensor()?.size(axis)
+    }
+
+    /// The symbol that names the size of dimension `axis` of a tensor, such as `batch`, or an expression of symbols.
+    pub fn symbol(&self, axis: usize) -> Option<&str> {
+        match self.of_tensor()?.shape.as_ref()?.get(axis)? {
+            Some(Dim::Symbol(symbol)) => Some(symbol),
+            _ => None,
+        }
+    }
+
+    /// The type of the items of a sequence.
+    pub fn item(&self) -> Option<&Type> {
+        match self {
+            Type::Sequence(item) => Some(item),
+            Type::Optional(kind) => kind.item(),
+            Type::Tensor(_) => None,
+        }
+    }
+
+    /// Whether a value may be absent.
+    pub fn is_optional(&self) -> bool {
+        matches!(self, Type::Optional(_))
+    }
+
+    fn of_tensor(&self) -> Option<&TensorType> {
+        match self {
+            Type::Tensor(tensor) => Some(tensor),
+            Type::Optional(kind) => kind.of_tensor(),
+            Type::Sequence(_) => None,
+        }
+    }
+}
+
+#[doc(hidden)]
 impl Type {
     /// The type of a tensor of known dtype and unknown rank.
     pub fn any(dtype: DType) -> Type {

@@ -8,11 +8,8 @@ use std::sync::Arc;
 
 use bytemuck::allocation::cast_vec;
 use bytemuck::cast_slice;
-use candle_plan::dtype::{DType, Element};
-use candle_plan::error::Error;
-use candle_plan::lend::lend_on_host;
-use candle_plan::read::check_bits;
-use candle_plan::value::{self, Array, Strings, Value};
+use candle_plan::internal::{self, check_bits, lend_on_host, Array, Strings};
+use candle_plan::{DType, Element, Error, Value};
 use half::{bf16, f16};
 use numpy::ndarray::{ArrayD, ArrayViewD, IxDyn};
 use numpy::npyffi::NPY_TYPES;
@@ -77,7 +74,7 @@ fn from_array(array: &Bound<'_, PyUntypedArray>, passing: Passing) -> PyResult<V
 }
 
 /// Returns the logical type of an array's elements.
-fn dtype_of(array: &Bound<'_, PyUntypedArray>) -> PyResult<DType> {
+pub fn dtype_of(array: &Bound<'_, PyUntypedArray>) -> PyResult<DType> {
     let number = array.dtype();
     let is_numpy = number.num() < NPY_TYPES::NPY_USERDEF as i32;
     Ok(match (number.kind(), number.itemsize()) {
@@ -167,7 +164,7 @@ where
         let lent = unsafe { lend_on_host(cast_slice(elements), array.shape(), dtype, owner) };
         return lent.map_err(to_python);
     }
-    let copied = Array::new::<T>(cast_vec(value::copied(elements).map_err(to_python)?), array.shape());
+    let copied = Array::new::<T>(cast_vec(internal::copied(elements).map_err(to_python)?), array.shape());
     let carried = copied.and_then(|copied| if dtype == T::DTYPE { Ok(copied) } else { copied.reinterpret(dtype) });
     carried.map(Value::Tensor).map_err(to_python)
 }

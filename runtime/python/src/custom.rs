@@ -1,15 +1,15 @@
 //! Custom operators that Python's functions compute.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, Weak};
 
-use candle_plan::custom::{Attribute, CustomCall, CustomOp, CustomOps};
-use candle_plan::error::{Error, ErrorKind, Result};
-use candle_plan::value::Value;
+use candle_plan::internal::{Attribute, CustomOps};
+use candle_plan::{CustomCall, CustomOp, Error, ErrorKind, Result, Value};
 use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
+use pyo3::{PyTraverseError, PyVisit};
 
 use crate::arrays::{from_python, Passing};
 use crate::errors::to_python;
@@ -24,13 +24,47 @@ thread_local! {
 /// It returns a list of outputs.
 pub type Functions = HashMap<String, Py<PyAny>>;
 
-/// Returns the implementations of custom operators that call these functions.
-pub fn registered(functions: Option<Functions>) -> CustomOps {
-    let mut ops = CustomOps::new();
-    for (name, function) in functions.unwrap_or_default() {
-        ops.insert(name.clone(), Arc::new(Function { name, function }));
+/// The functions of a session. Python's garbage collector knows this object and what it holds. If a function holds the
+/// session, the collector can therefore free both. The session's clones hold the same object.
+#[pyclass(frozen, module = "compiler._runtime")]
+pub struct Held {
+    functions: Arc<Mutex<Functions>>,
+}
+
+#[pymethods]
+impl Held {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        // If another thread takes a function just now, the collector sees too few references, and frees nothing.
+        let Ok(functions) = self.functions.try_lock() else { return Ok(()) };
+        functions.values().try_for_each(|function| visit.call(function))
     }
-    ops
+
+    fn __clear__(&self) {
+        let functions = self.functions.lock().map(|mut functions| std::mem::take(&mut *functions));
+        drop(functions); // without the lock, because the end of a function may run code
+    }
+}
+
+impl Held {
+    pub fn new(functions: Option<Functions>) -> Held {
+        Held { functions: Arc::new(Mutex::new(functions.unwrap_or_default())) }
+    }
+
+    /// Returns the implementations of custom operators that call these functions as long as this object lives.
+    pub fn registered(&self) -> CustomOps {
+        let mut ops = CustomOps::new();
+        for name in self.functions.lock().iter().flat_map(|functions| functions.keys()) {
+            ops.insert(name.clone(), Arc::new(Function { name: name.clone(), held: Arc::downgrade(&self.functions) }));
+        }
+        ops
+    }
+
+    /// Drops the functions of all other operators.
+    pub fn retain(&self, names: &BTreeSet<String>) {
+        if let Ok(mut functions) = self.functions.lock() {
+            functions.retain(|name, _| names.contains(name));
+        }
+    }
 }
 
 /// Calls `work`, which runs a plan, and returns its error as an exception. If a function of a custom operator raised an
@@ -53,11 +87,11 @@ pub fn explained<T>(work: impl FnOnce() -> Result<T>) -> PyResult<T> {
     }
 }
 
-/// A Python function that computes an operator.
+/// A Python function that computes an operator. The session of a run holds the function.
 struct Function {
     /// The operator's domain and name.
     name: String,
-    function: Py<PyAny>,
+    held: Weak<Mutex<Functions>>,
 }
 
 impl CustomOp for Function {
@@ -71,13 +105,20 @@ impl Function {
     /// Calls the function. It gets copies of the inputs, and the run gets copies of what it returns.
     fn call(&self, py: Python<'_>, call: &CustomCall) -> Result<Vec<Value>> {
         let given = arguments(py, call).map_err(|error| unfit(py, &format!("inputs of {}", self.name), &error))?;
-        let returned = self.function.bind(py).call1(given).and_then(|returned| returned.try_iter()?.collect());
+        let returned = self.function(py)?.bind(py).call1(given).and_then(|returned| returned.try_iter()?.collect());
         let returned: Vec<Bound<'_, PyAny>> = returned.map_err(|error| self.failed(py, error))?;
         let value = |(at, object): (usize, &Bound<'_, PyAny>)| {
             let what = || format!("output {at} of {}", self.name);
             from_python(object, Passing::Copy).map_err(|error| unfit(py, &what(), &error))
         };
         returned.iter().enumerate().map(value).collect()
+    }
+
+    fn function(&self, py: Python<'_>) -> Result<Py<PyAny>> {
+        let held = self.held.upgrade();
+        let functions = held.as_ref().and_then(|held| held.lock().ok());
+        let function = functions.and_then(|functions| Some(functions.get(&self.name)?.clone_ref(py)));
+        function.ok_or_else(|| Error::op(format!("the session has no function of {}", self.name)))
     }
 
     /// Keeps an exception of the function for [`explained`].

@@ -3,11 +3,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use candle_plan::dtype::DType;
-use candle_plan::error::Error;
-use candle_plan::lend::{lend_tensor_on_host, Lent};
-use candle_plan::session::Session;
-use candle_plan::value::{Array, Value};
+use candle_plan::internal::{lend_tensor_on_host, Array, Lent};
+use candle_plan::{DType, Error, Session, Value};
 use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};

@@ -1,10 +1,10 @@
-//! DLPack capsules, which exchange tensors on a device with other libraries. The structures are those of `dlpack.h`.
+//! DLPack capsules, which exchange tensors with other libraries. The structures are those of `dlpack.h`.
 
 use std::ffi::{c_void, CStr};
 
-use candle_plan::dtype::DType;
-use candle_plan::lend::Lent;
-use candle_plan::value::Array;
+use candle_plan::internal::{Array, Lent};
+use candle_plan::DType;
+use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -149,9 +149,15 @@ fn described(tensor: &Tensor, owner: Owner) -> PyResult<Lent> {
 struct Exported {
     managed: Managed,
     shape: Vec<i64>,
-    array: Array,
-    /// The consumer's stream, whose work may be pending when it frees the tensor; `None` if unknown.
-    stream: Option<u64>,
+    memory: Memory,
+}
+
+/// The memory of a tensor in a capsule made here.
+enum Memory {
+    /// Of a tensor on a GPU, and the consumer's stream, whose work may be pending when it frees the tensor; `None` if unknown.
+    Device(Array, Option<u64>),
+    /// Of an array on the host.
+    Host(Py<PyAny>),
 }
 
 /// Makes a capsule of a tensor on CUDA's GPU number `ordinal`, for a consumer that works in `stream`.
@@ -159,7 +165,28 @@ struct Exported {
 /// # Errors
 /// `BufferError`: DLPack does not support the element type.
 pub fn capsule<'py>(py: Python<'py>, array: &Array, ordinal: i32, stream: Option<u64>) -> PyResult<Bound<'py, PyAny>> {
-    let (code, bits) = match array.dtype() {
+    let address = array.address().map_err(crate::errors::to_python)? as *mut c_void;
+    let memory = Memory::Device(array.clone(), stream);
+    exported(py, (address, [CUDA, ordinal]), array.dims(), array.dtype(), memory)
+}
+
+/// Makes a capsule of a contiguous NumPy array whose elements have a dtype.
+///
+/// # Errors
+/// `BufferError`: DLPack does not support the element type.
+pub fn host_capsule<'py>(array: &Bound<'py, PyUntypedArray>, dtype: DType) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: the array is a NumPy array, whose structure has these fields.
+    let address = unsafe { (*array.as_array_ptr()).fields.data }.cast::<c_void>();
+    let memory = Memory::Host(array.clone().into_any().unbind());
+    exported(array.py(), (address, [CPU, 0]), array.shape(), dtype, memory)
+}
+
+/// Returns DLPack's code of an element type, and the bits of an element.
+///
+/// # Errors
+/// `BufferError`: DLPack does not support the element type.
+fn code_of(dtype: DType) -> PyResult<(u8, u8)> {
+    Ok(match dtype {
         DType::Int8 => (0, 8),
         DType::Int16 => (0, 16),
         DType::Int32 => (0, 32),
@@ -179,14 +206,24 @@ pub fn capsule<'py>(py: Python<'py>, array: &Array, ordinal: i32, stream: Option
         DType::Float8E5M2Fnuz => (13, 8),
         DType::Float8E8M0Fnu => (14, 8),
         other => return Err(PyBufferError::new_err(format!("DLPack has no {other}"))),
-    };
-    let address = array.address().map_err(crate::errors::to_python)?;
-    let shape = array.dims().iter().map(|&size| size as i64).collect();
-    let (data, device, rank) = (address as *mut c_void, [CUDA, ordinal], array.rank() as i32);
+    })
+}
+
+/// Makes a capsule of elements in row-major order, which lie at an address on a device.
+fn exported<'py>(
+    py: Python<'py>,
+    (data, device): (*mut c_void, [i32; 2]),
+    dims: &[usize],
+    dtype: DType,
+    memory: Memory,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (code, bits) = code_of(dtype)?;
+    let shape = dims.iter().map(|&size| size as i64).collect();
+    let rank = dims.len() as i32;
     let (shape_start, strides) = (std::ptr::null_mut(), std::ptr::null_mut());
     let tensor = Tensor { data, device, rank, code, bits, lanes: 1, shape: shape_start, strides, offset: 0 };
     let managed = Managed { tensor, context: std::ptr::null_mut(), delete: Some(delete) };
-    let exported = Box::into_raw(Box::new(Exported { managed, shape, array: array.clone(), stream }));
+    let exported = Box::into_raw(Box::new(Exported { managed, shape, memory }));
     // SAFETY: the box is fully initialized, and only `delete` frees it. Consumers see its first field, `Managed`.
     unsafe {
         (*exported).managed.tensor.shape = (*exported).shape.as_mut_ptr();
@@ -199,15 +236,24 @@ pub fn capsule<'py>(py: Python<'py>, array: &Array, ordinal: i32, stream: Option
 
 /// Frees a tensor whose capsule was made here.
 unsafe extern "C" fn delete(managed: *mut Managed) {
-    // SAFETY: the context is the box that `capsule` made, and the consumer calls this once.
+    // SAFETY: the context is the box that `exported` made, and the consumer calls this once.
     let exported = unsafe { Box::from_raw((*managed).context.cast::<Exported>()) };
-    // SAFETY: the consumer passed its stream for this device. If the GPU is lost, no work is pending.
-    let _ = unsafe { exported.array.free_after(exported.stream) };
+    match exported.memory {
+        Memory::Device(array, stream) => {
+            // SAFETY: the consumer passed its stream for this device. If the GPU is lost, no work is pending.
+            let _ = unsafe { array.free_after(stream) };
+        }
+        // After the interpreter has ended, the process frees the memory.
+        Memory::Host(array) => match Python::try_attach(|_| ()) {
+            Some(()) => Python::attach(|_| drop(array)),
+            None => std::mem::forget(array),
+        },
+    }
 }
 
 /// Frees a tensor that no consumer took.
 unsafe extern "C" fn drop_capsule(capsule: *mut ffi::PyObject) {
-    // SAFETY: `capsule` made this capsule. A taken capsule has another name.
+    // SAFETY: `exported` made this capsule. A taken capsule has another name.
     unsafe {
         if ffi::PyCapsule_IsValid(capsule, NAME.as_ptr()) == 1 {
             delete(ffi::PyCapsule_GetPointer(capsule, NAME.as_ptr()).cast());

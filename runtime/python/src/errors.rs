@@ -1,7 +1,7 @@
 //! Converts errors to Python exceptions. Their `args` are the error's fields, and their attribute `kind` is the name of
 //! its kind; `compiler` converts them to its own classes.
 
-use candle_plan::error::Error;
+use candle_plan::Error;
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyTimeoutError, PyValueError};
 use pyo3::types::PyAnyMethods;
 use pyo3::{create_exception, PyErr, Python};
@@ -29,8 +29,8 @@ fn exception(error: Error) -> PyErr {
         Error::Verify(violations) => PlanError::new_err((violations,)),
         Error::Input { name, expected, found } => InputError::new_err((name, expected, found)),
         Error::Run { place, message, .. } => {
-            let within: Vec<String> = place.within.iter().map(ToString::to_string).collect();
-            RunError::new_err((place.step.at(), place.op, place.inputs, place.origin, message, within))
+            let (inputs, origin) = (place.inputs().to_vec(), place.origin().to_string());
+            RunError::new_err((place.step(), place.op(), inputs, origin, message, place.within()))
         }
         Error::Interrupted => PyKeyboardInterrupt::new_err(()),
         Error::TimedOut => PyTimeoutError::new_err(error.to_string()),

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use candle_plan::error::Result;
-use candle_plan::session::{Session, Settings};
+use candle_plan::internal::Settings;
+use candle_plan::{Result, Session};
 
 /// Prepares a plan file, which nobody may change while the session lives: `compiler.load` states this.
 ///

@@ -23,9 +23,7 @@ mod session;
 mod state;
 mod weights;
 
-pub use candle_plan::ops::resize::MOST_AXES as MOST_RESIZED_AXES;
-pub use candle_plan::ops::window::MOST_AXES as MOST_WINDOW_AXES;
-pub use candle_plan::session::MAX_THREADS;
+pub use candle_plan::internal::{MAX_THREADS, MOST_RESIZED_AXES, MOST_WINDOW_AXES};
 pub use device_arrays::DeviceArray;
 pub use errors::{DeviceError, InputError, LimitError, OpError, PlanError, RunError};
 pub use session::{Cancel, Session};

@@ -1,6 +1,6 @@
 //! Converts values to Python objects: NumPy arrays, or tensors that stay on the device.
 
-use candle_plan::value::Value;
+use candle_plan::Value;
 use candle_plan_kernels::threads::Threads;
 use pyo3::prelude::*;
 use pyo3::types::PyList;

@@ -5,22 +5,17 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use candle_plan::error::{Error, Result};
-use candle_plan::gpu_run::Outputs;
-use candle_plan::interrupt::Stop;
-use candle_plan::kernel::Memory;
-use candle_plan::request::Request;
-use candle_plan::session::{Session as Inner, Settings};
-use candle_plan::types::Type;
-use candle_plan::value::Value;
+use candle_plan::internal::{Memory, Outputs, Settings, Stop};
+use candle_plan::{Error, Request, Result, Session as Inner, Type, Value};
 use pyo3::exceptions::{PyBufferError, PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyDict, PyString};
+use pyo3::{PyTraverseError, PyVisit};
 use serde_json::json;
 
 use crate::arrays::Passing;
-use crate::custom::{explained, registered, Functions};
+use crate::custom::{explained, Functions, Held};
 use crate::device_arrays::given_value;
 use crate::errors::to_python;
 use crate::files::open;
@@ -31,6 +26,8 @@ use crate::weights::Given;
 #[pyclass(frozen)]
 pub struct Session {
     pub(crate) inner: Inner,
+    /// The functions of the custom operators.
+    held: Py<Held>,
     /// The names of the inputs, in order.
     given: Vec<Py<PyString>>,
     /// The names of the outputs, in order.
@@ -97,28 +94,35 @@ impl Session {
     ) -> PyResult<Session> {
         let memory = if low_memory { Memory::Low } else { Memory::Full };
         let weights = weights.map(|given| given.weights(py)).transpose()?;
-        let custom = registered(custom);
+        let held = Py::new(py, Held::new(custom))?;
+        let custom = held.get().registered();
         let (weights, custom) = (weights.as_ref(), Some(&custom));
-        let settings = Settings { device, threads, max_memory, memory, weights, custom };
+        let settings = Settings { device, threads, max_memory, memory, weights, custom, keep_constants: false };
         let load = || match &plan {
             Source::Bytes(bytes) => Inner::load_with(bytes, &settings),
             Source::File(path) => open(path, &settings),
         };
-        Ok(Session::of(py, py.detach(load).map_err(to_python)?))
+        Ok(Session::of(py, py.detach(load).map_err(to_python)?, held))
     }
 
     /// Makes a session without a GPU for a plan file's bytes. `commands` lists the GPU commands of a run.
     #[staticmethod]
     #[pyo3(signature = (plan, custom = None))]
     fn dry_run(py: Python<'_>, plan: &[u8], custom: Option<Functions>) -> PyResult<Session> {
-        let custom = registered(custom);
-        Ok(Session::of(py, py.detach(|| Inner::dry_run(plan, &custom)).map_err(to_python)?))
+        let held = Py::new(py, Held::new(custom))?;
+        let custom = held.get().registered();
+        Ok(Session::of(py, py.detach(|| Inner::dry_run(plan, &custom)).map_err(to_python)?, held))
     }
 
     /// Makes a session that shares the prepared plan and its constants, and has `threads` threads of its own.
     #[pyo3(name = "clone")]
     fn with_threads(&self, py: Python<'_>, threads: usize) -> PyResult<Session> {
-        Ok(Session::of(py, py.detach(|| self.inner.with_threads(Some(threads))).map_err(to_python)?))
+        let inner = py.detach(|| self.inner.with_threads(Some(threads))).map_err(to_python)?;
+        Ok(Session::of(py, inner, self.held.clone_ref(py)))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        visit.call(&self.held)
     }
 
     /// Lists the GPU commands of one run on these inputs, as a JSON list of steps. Only for a dry run.
@@ -208,6 +212,20 @@ impl Session {
         Ok(Some(named))
     }
 
+    /// Runs the plan. Returns the addresses from which it reads the inputs, and each output with the address that it had in the
+    /// runtime: 0 for values that are no tensors on the host.
+    fn addresses<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: &Bound<'py, PyDict>,
+    ) -> PyResult<(Vec<usize>, Vec<(usize, Bound<'py, PyAny>)>)> {
+        let inputs = self.values(inputs, Passing::Lend)?;
+        let read = inputs.iter().map(Value::address).collect();
+        let outputs = interruptible(py, None, |stop| self.inner.run_until(inputs, stop))?;
+        let output = |value: Value| Ok((value.address(), to_python_value(py, value)?));
+        Ok((read, outputs.into_iter().map(output).collect::<PyResult<_>>()?))
+    }
+
     /// The choices made before a run, as JSON.
     fn prepared(&self) -> String {
         json!(self.inner.prepared()).to_string()
@@ -228,10 +246,11 @@ impl Session {
 }
 
 impl Session {
-    fn of(py: Python<'_>, inner: Inner) -> Session {
+    fn of(py: Python<'_>, inner: Inner, held: Py<Held>) -> Session {
+        held.get().retain(&inner.custom_ops());
         let given = inner.inputs().map(|(name, _)| PyString::new(py, name).unbind()).collect();
         let results = inner.outputs().map(|(name, _)| PyString::new(py, name).unbind()).collect();
-        Session { inner, given, results }
+        Session { inner, held, given, results }
     }
 
     /// Returns the dict if its keys are the names of all inputs.

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
-use candle_plan::state::{Start, State as Inner};
+use candle_plan::State as Inner;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -30,7 +30,7 @@ impl State {
         for (name, given) in initial {
             values.push((name.extract()?, given_value(&session.inner, &given, Passing::Copy)?));
         }
-        Ok(State::of(session.inner.new_state(Start { values, sizes }).map_err(to_python)?))
+        Ok(State::of(session.inner.new_state_from(values, sizes).map_err(to_python)?))
     }
 
     /// The pairs of the state: names of outputs and inputs, and the axes that grow.

@@ -2,9 +2,7 @@
 
 use std::path::PathBuf;
 
-use candle_plan::error::Error;
-use candle_plan::value::Value;
-use candle_plan::weights::Weights;
+use candle_plan::{Error, Value, Weights};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 

@@ -1,12 +1,8 @@
 //! Batches: the inputs of several requests become the inputs of one run, and its outputs are divided again.
 
-use candle_plan::dispatch;
-use candle_plan::dtype::{Bool, Element};
-use candle_plan::error::{Error, Result};
-use candle_plan::session::Session;
-use candle_plan::types::{Dim, Shape, Type};
-use candle_plan::value::{Array, Value};
-use half::{bf16, f16};
+use candle_plan::{Element, Error, Result, Session, Value};
+
+use crate::numbers::{by_type, InJson};
 
 /// Checks that the first dimension of every input and output is the same symbol, and that no other dimension depends on
 /// it. A plan that mixes its rows passes this check too: whoever asks for batches knows that it does not.
@@ -14,27 +10,20 @@ pub fn check(session: &Session) -> std::result::Result<(), String> {
     let mut batch: Option<&str> = None;
     for (name, kind) in session.inputs().chain(session.outputs()) {
         let refused = |why: &str| Err(format!("--max-batch needs another plan: {why} of {name:?} ({kind})"));
-        let shape = shape(kind);
-        let Some((Some(Dim::Symbol(first)), rest)) = shape.split_first() else {
+        let Some(first) = kind.symbol(0) else {
             return refused("the first dimension is not a symbol");
         };
         if !is_name(first) || *batch.get_or_insert(first) != first {
             return refused("the first dimension is another one than the first input's");
         }
-        if rest.iter().any(|dim| matches!(dim, Some(Dim::Symbol(other)) if names(other).any(|name| name == first))) {
+        let mut others = (1..kind.rank().unwrap_or(0)).filter_map(|axis| kind.symbol(axis));
+        if others.any(|other| names(other).any(|name| name == first)) {
             return refused("another dimension depends on the first one");
         }
     }
     match batch {
         Some(_) => Ok(()),
         None => Err("--max-batch needs a plan with inputs".to_string()),
-    }
-}
-
-fn shape(kind: &Type) -> &[Option<Dim>] {
-    match kind {
-        Type::Tensor(tensor) => tensor.shape.as_ref().map_or(&[], Shape::as_slice),
-        _ => &[],
     }
 }
 
@@ -66,25 +55,26 @@ pub fn fit(one: &[Value], other: &[Value]) -> bool {
 /// A value is not a tensor.
 pub fn join(requests: &[Vec<Value>]) -> Result<Vec<Value>> {
     let first = requests.first().map_or(&[][..], Vec::as_slice);
-    (0..first.len())
-        .map(|at| {
-            let parts: Result<Vec<&Array>> = requests.iter().map(|inputs| inputs[at].tensor()).collect();
-            let parts = parts?;
-            dispatch!("a batch", parts[0].dtype(),
-                [Bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64], T => joined::<T>(&parts))
-        })
-        .collect()
+    let joined = |at: usize| {
+        let parts: Vec<&Value> = requests.iter().map(|inputs| &inputs[at]).collect();
+        let dtype = parts[0].dtype().ok_or_else(|| Error::op("a batch has only tensors"))?;
+        by_type!(dtype, T => joined::<<T as InJson>::Element>(&parts)?.reinterpret(dtype))
+    };
+    (0..first.len()).map(joined).collect()
 }
 
-fn joined<T: Element>(parts: &[&Array]) -> Result<Value> {
-    let mut dims = parts[0].dims().to_vec();
-    dims[0] = parts.iter().map(|part| part.dims()[0]).sum();
+fn joined<T: Element>(parts: &[&Value]) -> Result<Value> {
+    let mut dims = parts[0].dims()?.to_vec();
+    dims[0] = 0;
     let mut elements = Vec::new();
-    elements.try_reserve_exact(parts.iter().map(|part| part.len()).sum()).map_err(|e| Error::op(e.to_string()))?;
     for part in parts {
-        elements.extend_from_slice(part.read::<T>()?);
+        dims[0] += part.dims()?[0];
+        let part = part.reinterpret(T::DTYPE)?;
+        let more = part.read::<T>()?;
+        elements.try_reserve(more.len()).map_err(|e| Error::op(e.to_string()))?;
+        elements.extend_from_slice(more);
     }
-    Ok(Array::new(elements, &dims)?.into())
+    Value::new(elements, &dims)
 }
 
 /// Divides the outputs of a run into those of its requests, without a copy.
@@ -98,8 +88,7 @@ pub fn split(outputs: &[Value], rows: &[usize]) -> Result<Vec<Vec<Value>>> {
     }
     let mut start = 0;
     let parts = rows.iter().map(|&count| {
-        let part = |value: &Value| -> Result<Value> { Ok(value.tensor()?.narrow_outer(0, start, count)?.into()) };
-        let parts: Result<Vec<Value>> = outputs.iter().map(part).collect();
+        let parts: Result<Vec<Value>> = outputs.iter().map(|value| value.rows(start, count)).collect();
         start += count;
         parts
     });

@@ -11,8 +11,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::Router;
-use candle_plan::error::{Error, ErrorKind};
-use candle_plan::session::Session;
+use candle_plan::{Error, ErrorKind, Session, Type};
 use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
@@ -81,7 +80,7 @@ async fn elsewhere<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static)
 
 /// The names and types of the inputs and outputs.
 async fn plan(State(server): State<Arc<Server>>) -> Response {
-    let types = |(name, kind): (&str, &candle_plan::types::Type)| (name.to_string(), kind.to_string().into());
+    let types = |(name, kind): (&str, &Type)| (name.to_string(), kind.to_string().into());
     let inputs: serde_json::Map<_, _> = server.session.inputs().map(types).collect();
     let outputs: serde_json::Map<_, _> = server.session.outputs().map(types).collect();
     body_of(StatusCode::OK, json!({"inputs": inputs, "outputs": outputs}).to_string())

@@ -1,32 +1,18 @@
 //! The bodies of requests and answers: `{"inputs": {"x": {"shape": [1, 2], "data": [0.5, 1]}}}`, and the same with
 //! `outputs`.
 
-use candle_plan::dispatch;
-use candle_plan::dtype::{Bool, DType};
-use candle_plan::error::Error;
-use candle_plan::inputs::ordered;
-use candle_plan::session::Session;
-use candle_plan::types::Type;
-use candle_plan::value::{Array, Value};
-use half::{bf16, f16};
+use candle_plan::{DType, Element, Error, Session, Type, Value};
 use serde::de::{MapAccess, Visitor};
 use serde::ser::{Error as _, SerializeMap, SerializeSeq, SerializeStruct};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::numbers::{InJson, Number};
-
-/// Runs `$body` with `$T` as the type of a tensor's elements.
-macro_rules! by_type {
-    ($dtype:expr, $T:ident => $body:expr) => {
-        dispatch!("JSON", $dtype, [Bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64], $T => $body)
-    };
-}
+use crate::numbers::{by_type, InJson, Number};
 
 /// Checks that JSON can hold the inputs and outputs of a plan.
 pub fn check(session: &Session) -> Result<(), String> {
     for (name, kind) in session.inputs().chain(session.outputs()) {
-        let of_tensor = |dtype: DType| by_type!(dtype, T => { let _: Option<T> = None; Ok(()) });
-        if !matches!(kind, Type::Tensor(tensor) if of_tensor(tensor.dtype).is_ok()) {
+        let of_tensor = |dtype: DType| by_type!(dtype, T => Ok(<T as InJson>::DTYPE)).is_ok();
+        if kind.is_optional() || !kind.dtype().is_some_and(of_tensor) {
             return Err(format!("the server has no JSON for {name:?}, which is {kind}"));
         }
     }
@@ -80,16 +66,15 @@ pub fn inputs(session: &Session, body: &[u8]) -> Result<Vec<Value>, String> {
         serde_json::from_slice(body).map_err(|error| format!("the body is not a request: {error}"))?;
     let declared: Vec<(&str, &Type)> = session.inputs().collect();
     let value = |(name, tensor): (String, Tensor)| -> Result<(String, Value), String> {
-        let value = match declared.iter().find(|(known, _)| *known == name) {
-            Some((_, Type::Tensor(kind))) => {
-                by_type!(kind.dtype, T => array::<T>(&tensor)).map_err(|e| format!("input {name:?}: {e}"))?
-            }
-            _ => Value::None, // The check of the names refuses it.
+        let known = declared.iter().find(|(known, _)| *known == name);
+        let value = match known.and_then(|(_, kind)| kind.dtype()) {
+            Some(dtype) => by_type!(dtype, T => array::<T>(&tensor)).map_err(|e| format!("input {name:?}: {e}"))?,
+            None => Value::absent(), // The check of the names refuses it.
         };
         Ok((name, value))
     };
     let named: Vec<(String, Value)> = named.into_iter().map(value).collect::<Result<_, _>>()?;
-    let inputs = ordered(session.inputs(), named).map_err(|error| error.to_string())?;
+    let inputs = session.ordered(named).map_err(|error| error.to_string())?;
     match declared.iter().zip(&inputs).find(|((_, kind), value)| !kind.admits(value)) {
         Some(((name, kind), value)) => Err(format!("input {name:?}: expected {kind}, found {}", value.describe())),
         None => Ok(inputs),
@@ -101,8 +86,8 @@ fn array<T: InJson>(tensor: &Tensor) -> Result<Value, Error> {
         let unfit = || Error::op(format!("element {at} is {number}, which is not a {}", T::DTYPE));
         T::of(number).ok_or_else(unfit)
     };
-    let elements: Result<Vec<T>, Error> = tensor.data.iter().enumerate().map(element).collect();
-    Ok(Array::new(elements?, &tensor.shape)?.into())
+    let elements: Result<Vec<T::Element>, Error> = tensor.data.iter().enumerate().map(element).collect();
+    Value::new(elements?, &tensor.shape)?.reinterpret(T::DTYPE)
 }
 
 /// The body of an answer.
@@ -128,31 +113,34 @@ impl Serialize for Outputs<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.names.len()))?;
         for (name, value) in self.names.iter().zip(self.values) {
-            map.serialize_entry(name, &Output(value.tensor().map_err(S::Error::custom)?))?;
+            map.serialize_entry(name, &Output(value))?;
         }
         map.end()
     }
 }
 
-struct Output<'a>(&'a Array);
+struct Output<'a>(&'a Value);
 
 impl Serialize for Output<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut fields = serializer.serialize_struct("Output", 2)?;
-        fields.serialize_field("shape", self.0.dims())?;
+        fields.serialize_field("shape", self.0.dims().map_err(S::Error::custom)?)?;
         fields.serialize_field("data", &Data(self.0))?;
         fields.end()
     }
 }
 
-struct Data<'a>(&'a Array);
+struct Data<'a>(&'a Value);
 
 impl Serialize for Data<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut sequence = serializer.serialize_seq(Some(self.0.len()))?;
-        let written: Result<(), Error> = by_type!(self.0.dtype(), T => {
-            for element in self.0.read::<T>().map_err(S::Error::custom)? {
-                sequence.serialize_element(&element.to_json())?;
+        let dtype = self.0.dtype().ok_or_else(|| S::Error::custom("JSON has only tensors"))?;
+        let mut sequence = serializer.serialize_seq(None)?;
+        let written: Result<(), Error> = by_type!(dtype, T => {
+            type Stored = <T as InJson>::Element;
+            let stored = self.0.reinterpret(<Stored as Element>::DTYPE).map_err(S::Error::custom)?;
+            for &element in stored.read::<Stored>().map_err(S::Error::custom)? {
+                sequence.serialize_element(&T::to_json(element))?;
             }
             Ok(())
         });

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use candle_plan::session::Session;
+use candle_plan::Session;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{signal, SignalKind};
 

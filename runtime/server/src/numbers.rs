@@ -1,6 +1,6 @@
 //! The elements of tensors in JSON: numbers, booleans, and the texts "NaN", "Infinity" and "-Infinity".
 
-use candle_plan::dtype::{Bool, Element};
+use candle_plan::{DType, Element};
 use half::{bf16, f16};
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -60,30 +60,60 @@ impl<'de> Deserialize<'de> for Number {
     }
 }
 
+/// Runs `$body` with `$T` as the type of a tensor's elements.
+macro_rules! by_type {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        $crate::numbers::by_type!(@ $dtype, $T => $body;
+            Bool: bool, Int8: i8, Int16: i16, Int32: i32, Int64: i64, Uint8: u8, Uint16: u16, Uint32: u32, Uint64: u64,
+            Float16: half::f16, Bfloat16: half::bf16, Float32: f32, Float64: f64)
+    };
+    (@ $dtype:expr, $T:ident => $body:expr; $($name:ident: $rust:ty),*) => {
+        match $dtype {
+            $(candle_plan::DType::$name => {
+                type $T = $rust;
+                $body
+            })*
+            other => Err(candle_plan::Error::op(format!("JSON has no {other}"))),
+        }
+    };
+}
+pub(crate) use by_type;
+
 /// A type of elements that JSON can hold.
-pub trait InJson: Element {
+pub trait InJson {
+    /// The type of the elements in memory, which has the same bits.
+    type Element: Element;
+    /// The type of the elements in a plan.
+    const DTYPE: DType;
+
     /// The element, unless the type does not have it.
-    fn of(number: Number) -> Option<Self>;
+    fn of(number: Number) -> Option<Self::Element>;
 
     /// The element as JSON.
-    fn to_json(self) -> impl Serialize;
+    fn to_json(element: Self::Element) -> impl Serialize;
 }
 
-impl InJson for Bool {
-    fn of(number: Number) -> Option<Bool> {
+impl InJson for bool {
+    type Element = u8;
+    const DTYPE: DType = DType::Bool;
+
+    fn of(number: Number) -> Option<u8> {
         match number {
             Number::Truth(truth) => Some(truth.into()),
             _ => None,
         }
     }
 
-    fn to_json(self) -> impl Serialize {
-        self.is_true()
+    fn to_json(element: u8) -> impl Serialize {
+        element != 0
     }
 }
 
 macro_rules! whole {
     ($($whole:ty),*) => {$(impl InJson for $whole {
+        type Element = $whole;
+        const DTYPE: DType = <$whole as Element>::DTYPE;
+
         fn of(number: Number) -> Option<$whole> {
             match number {
                 Number::Signed(number) => number.try_into().ok(),
@@ -92,8 +122,8 @@ macro_rules! whole {
             }
         }
 
-        fn to_json(self) -> impl Serialize {
-            self
+        fn to_json(element: $whole) -> impl Serialize {
+            element
         }
     })*};
 }
@@ -109,6 +139,9 @@ enum Real<T> {
 
 macro_rules! real {
     ($($real:ty: $from:expr, $wide:ty;)*) => {$(impl InJson for $real {
+        type Element = $real;
+        const DTYPE: DType = <$real as Element>::DTYPE;
+
         fn of(number: Number) -> Option<$real> {
             let wide = match number {
                 Number::Signed(number) => number as f64,
@@ -121,8 +154,8 @@ macro_rules! real {
             (<$wide>::from(element).is_finite() || !wide.is_finite()).then_some(element)
         }
 
-        fn to_json(self) -> impl Serialize {
-            let wide = <$wide>::from(self);
+        fn to_json(element: $real) -> impl Serialize {
+            let wide = <$wide>::from(element);
             match wide {
                 _ if wide.is_finite() => Real::Finite(wide),
                 _ if wide.is_nan() => Real::Text("NaN"),
@@ -143,25 +176,28 @@ real! {
 mod tests {
     use super::*;
 
-    fn read<T: InJson>(text: &str) -> Option<T> {
+    fn read<T: InJson>(text: &str) -> Option<T::Element> {
         T::of(serde_json::from_str(text).expect("an element"))
     }
 
-    fn written(element: impl InJson) -> String {
-        serde_json::to_string(&element.to_json()).expect("an element")
+    fn written<T: InJson>(element: T::Element) -> String {
+        serde_json::to_string(&T::to_json(element)).expect("an element")
     }
 
     #[test]
     fn elements_go_both_ways() {
-        assert_eq!(read::<u64>(&written(u64::MAX)), Some(u64::MAX));
-        assert_eq!(read::<i64>(&written(i64::MIN)), Some(i64::MIN));
-        assert_eq!(read::<Bool>(&written(Bool(1))), Some(Bool(1)));
+        assert_eq!(read::<u64>(&written::<u64>(u64::MAX)), Some(u64::MAX));
+        assert_eq!(read::<i64>(&written::<i64>(i64::MIN)), Some(i64::MIN));
+        assert_eq!(
+            (written::<bool>(1), read::<bool>("true"), read::<bool>("false")),
+            ("true".into(), Some(1), Some(0))
+        );
         for number in [0.1, -0.0, f32::MIN_POSITIVE, f32::MAX, f32::INFINITY, f32::NEG_INFINITY] {
-            assert_eq!(read::<f32>(&written(number)).map(f32::to_bits), Some(number.to_bits()), "{number}");
+            assert_eq!(read::<f32>(&written::<f32>(number)).map(f32::to_bits), Some(number.to_bits()), "{number}");
             let half = f16::from_f32(number);
-            assert_eq!(read::<f16>(&written(half)).map(f16::to_bits), Some(half.to_bits()), "{half}");
+            assert_eq!(read::<f16>(&written::<f16>(half)).map(f16::to_bits), Some(half.to_bits()), "{half}");
         }
-        assert!(read::<f64>(&written(f64::NAN)).is_some_and(f64::is_nan));
+        assert!(read::<f64>(&written::<f64>(f64::NAN)).is_some_and(f64::is_nan));
     }
 
     #[test]
@@ -169,7 +205,7 @@ mod tests {
         assert_eq!(read::<u8>("256"), None);
         assert_eq!(read::<i64>("1.5"), None);
         assert_eq!(read::<u32>("-1"), None);
-        assert_eq!(read::<Bool>("1"), None);
+        assert_eq!(read::<bool>("1"), None);
         assert_eq!(read::<f32>("true"), None);
         assert_eq!((read::<f32>("1e39"), read::<f16>("70000")), (None, None));
         assert!(serde_json::from_str::<Number>("\"one\"").is_err());

@@ -3,8 +3,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use candle_plan::error::Error;
-use candle_plan::value::Value;
+use candle_plan::{Error, Value};
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot::Sender;
 
@@ -134,14 +133,13 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use candle_plan::value::Array;
     use tokio::sync::oneshot::{channel, Receiver};
 
     fn job(dims: &[usize]) -> (Job, Receiver<Result<Vec<Value>, Error>>) {
         let (reply, answer) = channel();
-        let x = Array::new(vec![0f32; dims.iter().product()], dims).expect("as many numbers");
+        let x = Value::new(vec![0f32; dims.iter().product()], dims).expect("as many numbers");
         let arrived = Instant::now();
-        (Job { inputs: vec![x.into()], arrived, deadline: arrived + Duration::from_secs(60), reply }, answer)
+        (Job { inputs: vec![x], arrived, deadline: arrived + Duration::from_secs(60), reply }, answer)
     }
 
     /// The numbers of requests of the runs of these requests.

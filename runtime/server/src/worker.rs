@@ -2,10 +2,7 @@
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
-use candle_plan::error::{Error, Result};
-use candle_plan::request::Request;
-use candle_plan::session::Session;
-use candle_plan::value::Value;
+use candle_plan::{Error, Request, Result, Session, Value};
 
 use crate::batch;
 use crate::queue::{Job, Queue};

@@ -143,7 +143,7 @@ impl Dense {
         let lies = is_product && !x.signed && weights.depth() == channels;
         let rows = if lies { Rows::Lying(x.bits) } else { Rows::Gathered(&gather) };
         let bias = bias.map(|bias| &bias[group * outputs..(group + 1) * outputs]);
-        let product = Product { m: shape.batch * shape.pixels(), b: weights, rows, out_row: shape.outputs };
+        let product = Product { m: shape.batch * shape.pixels(), b: weights, rows, out_row: shape.outputs, each: None };
         product.run(threads, shifted_zero(x), bias, out, group * outputs);
     }
 }

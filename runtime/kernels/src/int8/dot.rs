@@ -1,19 +1,21 @@
-//! Dot products of four bytes at a time, and their sums.
+//! Dot products of four bytes of a row at a time, and their sums.
 
 use super::finish::Finish;
 use super::operands::Tile;
 
-/// Sums the products of a row with a vector of columns, four bytes at a time.
+/// Sums the products of a row with a vector of columns, four bytes of the row at a time.
 ///
 /// Generic code is `#[inline(always)]` down from a function with the instruction set's `#[target_feature]`.
 pub(super) trait Dot {
     /// The columns per vector.
     const LANES: usize;
+    /// The bytes of a panel that a vector of columns reads at a time.
+    const BYTES: usize = 4 * Self::LANES;
     /// One sum per column.
     type Sums: Copy;
-    /// Four unsigned bytes, for all columns.
+    /// Four unsigned bytes or two 16-bit numbers, for all columns.
     type Left: Copy;
-    /// Four signed bytes per column.
+    /// As many signed codes per column.
     type Right: Copy;
 
     /// Loads the start values of columns `column ..`.
@@ -27,10 +29,10 @@ pub(super) trait Dot {
     unsafe fn left(from: *const u8) -> Self::Left;
 
     /// # Safety
-    /// `4 · LANES` bytes can be read.
+    /// `BYTES` bytes can be read.
     unsafe fn right(from: *const i8) -> Self::Right;
 
-    /// Adds four products per column.
+    /// Adds the products of each column.
     fn add(sums: Self::Sums, left: Self::Left, right: Self::Right) -> Self::Sums;
 
     /// Converts and stores the sums of a tile; see [`Finish::write`].
@@ -89,7 +91,7 @@ impl Dot for Scalar {
 }
 
 #[cfg(target_arch = "x86_64")]
-pub(super) use x86::{Pairs, Registers, Vnni};
+pub(super) use x86::{Pairs, Registers, Vnni, Words};
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
@@ -167,6 +169,50 @@ mod x86 {
         unsafe fn finish<const H: usize, const V: usize>(sums: &[[R; V]; H], tile: &Tile) {
             // SAFETY: guaranteed by the caller.
             unsafe { rows::write_tile(sums, tile) }
+        }
+    }
+
+    /// Two 16-bit numbers of a row, and two weights per column that are widened to 16 bits. Rows and sums are as for bytes.
+    pub struct Words;
+
+    /// See [`Words`].
+    type Bytes = Registers<__m256i, Pairs>;
+
+    impl Dot for Words {
+        const LANES: usize = Bytes::LANES;
+        const BYTES: usize = 2 * Bytes::LANES;
+        type Sums = __m256i;
+        type Left = __m256i;
+        type Right = __m256i;
+
+        #[inline(always)]
+        unsafe fn start(finish: &Finish, column: usize) -> __m256i {
+            // SAFETY: guaranteed by the caller.
+            unsafe { Bytes::start(finish, column) }
+        }
+
+        #[inline(always)]
+        unsafe fn left(from: *const u8) -> __m256i {
+            // SAFETY: as above.
+            unsafe { Bytes::left(from) }
+        }
+
+        #[inline(always)]
+        unsafe fn right(from: *const i8) -> __m256i {
+            // SAFETY: as above.
+            unsafe { _mm256_cvtepi8_epi16(_mm_loadu_si128(from.cast())) }
+        }
+
+        #[inline(always)]
+        fn add(sums: __m256i, left: __m256i, right: __m256i) -> __m256i {
+            // SAFETY: by the contract of `Dot`, the caller has the instruction set.
+            unsafe { _mm256_add_epi32(sums, _mm256_madd_epi16(left, right)) }
+        }
+
+        #[inline(always)]
+        unsafe fn finish<const H: usize, const V: usize>(sums: &[[__m256i; V]; H], tile: &Tile) {
+            // SAFETY: guaranteed by the caller.
+            unsafe { Bytes::finish(sums, tile) }
         }
     }
 }

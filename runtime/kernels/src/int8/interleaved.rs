@@ -94,7 +94,7 @@ fn lanes(dots: Dots) -> Option<usize> {
     match dots.instructions() {
         Instructions::Avx512Vnni | Instructions::Amx => Some(<__m512i as Vector>::LANES),
         Instructions::AvxVnni => Some(<__m256i as Vector>::LANES),
-        Instructions::Avx2 | Instructions::Scalar => None,
+        Instructions::Avx2 | Instructions::Avx2Words | Instructions::Scalar => None,
     }
 }
 

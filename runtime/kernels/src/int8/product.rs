@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::codes::{Codes, SIGN, SPLIT};
-use super::finish::{Finish, Out};
+use super::each_row::EachRow;
+use super::finish::{Finish, Out, Sink};
 use super::operands::Tile;
 use super::tiles::{configured, Tiles};
 use super::weights::{Panel, Weights};
@@ -34,7 +35,7 @@ pub fn product(threads: &Threads, a: Codes, b: &Weights, bias: Option<&[i32]>, m
     };
     let lies = !a.signed && b.depth() == b.k;
     let rows = if lies { Rows::Lying(a.bits) } else { Rows::Gathered(&copy) };
-    Product { m, b, rows, out_row: b.n }.run(threads, shifted_zero(&a), bias, &mut out, 0);
+    Product { m, b, rows, out_row: b.n, each: None }.run(threads, shifted_zero(&a), bias, &mut out, 0);
 }
 
 /// The zero point of codes as unsigned bytes.
@@ -42,10 +43,13 @@ pub(super) fn shifted_zero(codes: &Codes) -> i32 {
     codes.zero + if codes.signed { 128 } else { 0 }
 }
 
-/// The left operand, as unsigned bytes.
+/// Panels whose columns are finished together, while the output is in the L2 cache.
+const TOGETHER: usize = 8;
+
+/// The left operand, as unsigned bytes, or as 16-bit numbers if the weights' instructions multiply these.
 #[derive(Clone, Copy)]
 pub(super) enum Rows<'a> {
-    /// Contiguous rows of [`Weights::depth`] bytes without padding.
+    /// Contiguous rows of [`Weights::depth`] bytes. Any padding has arbitrary values.
     Lying(&'a [u8]),
     /// A function that writes some rows, each padded to [`Weights::depth`] bytes with arbitrary values.
     Gathered(&'a (dyn Fn(Range<usize>, &mut [u8]) + Sync)),
@@ -58,6 +62,8 @@ pub(super) struct Product<'a> {
     pub rows: Rows<'a>,
     /// The row stride of the output.
     pub out_row: usize,
+    /// The zero point and the scale of each row, if rows have their own.
+    pub each: Option<&'a EachRow<'a>>,
 }
 
 /// Bytes of a left operand that fit in a core's L2 cache together with a panel.
@@ -66,7 +72,7 @@ pub(super) const BLOCK: usize = 1 << 17;
 impl Weights {
     /// The most rows of the left operand that are computed together, before they are rounded up to whole tiles.
     fn most_rows(&self) -> usize {
-        (BLOCK / (self.k + 1)).clamp(16, 512)
+        (BLOCK / (self.depth() + 1)).clamp(16, 512)
     }
 
     /// Whether every buffer of a product fits a cache: rows of the left operand, and a number for each column.
@@ -81,12 +87,18 @@ impl Product<'_> {
         let Product { m, b, .. } = *self;
         assert!(out.len() == m * self.out_row && first + b.n <= self.out_row, "the output does not fit");
         if let Rows::Lying(a) = self.rows {
-            assert!(a.len() == m * b.k && b.depth() == b.k, "the rows do not fit");
+            assert!(a.len() == m * b.depth(), "the rows do not fit");
+        }
+        if let Some(each) = self.each {
+            assert!(each.zeros.len() == m && self.out_row == b.n && b.zeros.is_empty(), "the rows do not fit");
         }
         if m == 0 || b.n == 0 {
             return;
         }
-        let finish = b.finish(zero, bias, out, first);
+        let mut finish = b.finish(zero, bias, out, first);
+        if self.each.is_some() {
+            finish.zeros = Scratch::of(b.sums.iter().copied());
+        }
         let parts = if m * b.n * b.k > SPLIT { threads.count() * 2 } else { 1 };
         let height = b.dots.whole_tiles(b.most_rows().min(m.div_ceil(parts).next_multiple_of(12)));
         let blocks = m.div_ceil(height);
@@ -110,32 +122,55 @@ impl Product<'_> {
                 &gathered[..]
             }
         };
-        let sum = |row: &[u8]| row[..b.k].iter().map(|&a| u32::from(a)).sum::<u32>() as i32;
-        let needed = finish.needs_row_sums() && b.k > 0;
-        let row_sums = if needed { Scratch::of(a.chunks_exact(row).map(sum)) } else { Scratch::new() };
+        let own_sums = self.row_sums(a, finish);
+        let row_sums = self.each.map_or(&own_sums[..], |each| &each.zeros[rows.clone()]);
         let dots = b.dots.for_rows(rows.len());
         let (pieces, quads) = dots.cut(&[0], row / 4);
         let _configured = configured(dots, quads);
-        let width = b.width();
-        for panel in panels {
-            let Panel { data, again } = b.panel(panel, &pieces, quads);
-            let tile = Tile {
-                a: a.as_ptr(),
-                a_row: row,
-                pieces: &pieces,
-                quads,
-                again: &again,
-                panel: data.as_ptr(),
-                finish,
-                row_sums: if row_sums.is_empty() { std::ptr::null() } else { row_sums.as_ptr() },
-                column: panel * width,
-                columns: (b.n - panel * width).min(width),
-                out: rows.start * self.out_row + first + panel * width,
-                out_row: self.out_row,
-            };
-            // SAFETY: `run` checked that the rows and the output have the stated sizes, and panels are whole. The
-            // blocks of tasks are disjoint. `dots` proves that the processor has the instructions of the tiles.
-            unsafe { Tiles::of(dots).run(rows.len(), b.vectors, &tile) };
+        for start in panels.clone().step_by(TOGETHER) {
+            let group = start..panels.end.min(start + TOGETHER);
+            for panel in group.clone() {
+                let (Panel { data, again }, column) = (b.panel(panel, &pieces, quads), panel * b.width());
+                let tile = Tile {
+                    a: a.as_ptr(),
+                    a_row: row,
+                    pieces: &pieces,
+                    quads,
+                    again: &again,
+                    panel: data.as_ptr(),
+                    finish,
+                    row_sums: if row_sums.is_empty() { std::ptr::null() } else { row_sums.as_ptr() },
+                    column,
+                    columns: (b.n - column).min(b.width()),
+                    out: rows.start * self.out_row + first + column,
+                    out_row: self.out_row,
+                };
+                // SAFETY: `run` checked that the rows and the output have the stated sizes, and panels are whole. The
+                // blocks of tasks are disjoint. `dots` proves that the processor has the instructions of the tiles.
+                unsafe { Tiles::of(dots).run(rows.len(), b.vectors, &tile) };
+            }
+            self.finish_each(finish, &rows, group);
+        }
+    }
+
+    /// The sum of each row's bytes; empty if the weights have no zero points.
+    fn row_sums(&self, a: &[u8], finish: &Finish) -> Scratch<i32> {
+        let (k, row) = (self.b.k, self.b.depth());
+        let sum = |row: &[u8]| row[..k].iter().map(|&a| u32::from(a)).sum::<u32>() as i32;
+        let needed = finish.needs_row_sums() && self.each.is_none() && k > 0;
+        if needed {
+            Scratch::of(a.chunks_exact(row).map(sum))
+        } else {
+            Scratch::new()
+        }
+    }
+
+    /// Finishes rows that have their own scales, in some panels that this task has computed.
+    fn finish_each(&self, finish: &Finish, rows: &Range<usize>, panels: Range<usize>) {
+        if let (Some(each), Sink::Floats(out)) = (self.each, finish.sink) {
+            let columns = [panels.start, panels.end].map(|panel| self.b.n.min(panel * self.b.width()));
+            // SAFETY: this task has written these elements, and no other task accesses them.
+            unsafe { each.finish(out, self.b.n, rows.clone(), columns) };
         }
     }
 }

@@ -24,6 +24,11 @@ pub struct IntegerCase {
 pub enum Integers {
     /// Rows of codes with one zero point, and a matrix of codes with one zero point for all columns or for each.
     Codes,
+    /// Rows in `f32`, which the product converts to codes, and a matrix of codes with the zero point 0.
+    Rows {
+        /// The percentage of quads that instructions that saturate multiply twice.
+        again: usize,
+    },
     /// Other operands, as differences of codes and zero points. `is_exact` if `f32` represents all sums of products exactly.
     Differences {
         /// Whether `f32` represents all sums of products exactly.
@@ -55,45 +60,54 @@ pub(crate) trait IntegerForm: Form<IntegerCase> {
     fn multiplied(&self, case: &IntegerCase) -> Multiplied;
 }
 
-/// The form that sums products of codes with dot-product instructions.
-pub(crate) struct DotForm {
-    /// Whether the instructions multiply tiles (AMX) instead of vectors.
-    has_tiles: bool,
+/// A form that sums products of codes with dot-product instructions.
+pub(crate) enum DotForm {
+    /// With instructions on 16-bit numbers, to which a product converts its rows. They multiply no quad twice.
+    Words,
+    /// With instructions on vectors of bytes.
+    Vectors,
+    /// With instructions on tiles (AMX), which need more depth to be faster.
+    Tiles,
 }
 
 impl DotForm {
-    /// With instructions on vectors.
-    pub const VECTORS: DotForm = DotForm { has_tiles: false };
-    /// With instructions on tiles, which need more depth to be faster.
-    pub const TILES: DotForm = DotForm { has_tiles: true };
-
-    fn dots(&self, case: &IntegerCase) -> Dots {
-        if self.has_tiles {
-            case.dots
-        } else {
-            case.dots.without_tiles()
+    /// The instructions; `None` if the form does not fit.
+    fn dots(&self, case: &IntegerCase) -> Option<Dots> {
+        match self {
+            DotForm::Words => case.dots.in_words().filter(|_| matches!(case.operands, Integers::Rows { .. })),
+            DotForm::Vectors => Some(case.dots.without_tiles()),
+            DotForm::Tiles => Some(case.dots).filter(|dots| dots.has_tiles()),
         }
+    }
+
+    /// The instructions of a form that fits.
+    fn chosen(&self, case: &IntegerCase) -> Dots {
+        self.dots(case).unwrap_or_else(|| unreachable!("the form fits"))
     }
 }
 
 impl Form<IntegerCase> for DotForm {
     fn name(&self, case: &IntegerCase) -> String {
-        format!("int8, {}", self.dots(case).name())
+        format!("int8, {}", self.chosen(case).name())
     }
 
     fn fits(&self, case: &IntegerCase) -> bool {
-        case.operands == Integers::Codes && (!self.has_tiles || case.dots.has_tiles())
+        matches!(case.operands, Integers::Codes | Integers::Rows { .. }) && self.dots(case).is_some()
     }
 
     fn cost(&self, case: &IntegerCase) -> f64 {
-        let (dots, ProductSizes { m, n, k }) = (self.dots(case), case.sizes);
+        let (dots, ProductSizes { m, n, k }) = (self.chosen(case), case.sizes);
         let lanes = Tiles::of(dots).lanes;
-        m as f64 * n.next_multiple_of(lanes) as f64 / UNIT * dots.time(1, k) as f64
+        let again = match case.operands {
+            Integers::Rows { again } if dots.saturates() => again as f64 / 100.0,
+            _ => 0.0,
+        };
+        m as f64 * n.next_multiple_of(lanes) as f64 / UNIT * dots.time(1, k) as f64 * (1.0 + again)
     }
 }
 
 impl IntegerForm for DotForm {
     fn multiplied(&self, case: &IntegerCase) -> Multiplied {
-        Multiplied::Codes(self.dots(case))
+        Multiplied::Codes(self.chosen(case))
     }
 }

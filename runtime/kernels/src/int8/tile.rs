@@ -26,12 +26,12 @@ pub(super) unsafe fn tile<D: Dot, const ROWS: usize, const VECTORS: usize>(t: &T
             for _ in 0..t.quads {
                 sums = quad::<D, ROWS, VECTORS>(sums, a, t.a_row, panel);
                 a = a.wrapping_add(4);
-                panel = panel.wrapping_add(VECTORS * 4 * D::LANES);
+                panel = panel.wrapping_add(VECTORS * D::BYTES);
             }
         }
         for &place in t.again {
             sums = quad::<D, ROWS, VECTORS>(sums, t.a.wrapping_add(place), t.a_row, panel);
-            panel = panel.wrapping_add(VECTORS * 4 * D::LANES);
+            panel = panel.wrapping_add(VECTORS * D::BYTES);
         }
         // Takes the address of a copy: the loops above keep their sums in registers only if their address is never taken.
         let copy = sums;
@@ -39,8 +39,8 @@ pub(super) unsafe fn tile<D: Dot, const ROWS: usize, const VECTORS: usize>(t: &T
     }
 }
 
-/// Adds the products of one quad of each row and one of each column. The sums pass by value, so that they stay in
-/// registers.
+/// Adds the products of one quad of each row and the codes of each column that it meets. The sums pass by value, so that
+/// they stay in registers.
 ///
 /// # Safety
 /// The rows and the panel have these bytes.
@@ -55,7 +55,7 @@ unsafe fn quad<D: Dot, const ROWS: usize, const VECTORS: usize>(
     unsafe {
         let mut right = [D::right(panel); VECTORS];
         for (v, right) in right.iter_mut().enumerate().skip(1) {
-            *right = D::right(panel.add(v * 4 * D::LANES));
+            *right = D::right(panel.add(v * D::BYTES));
         }
         for (row, sums) in sums.iter_mut().enumerate() {
             let left = D::left(a.add(row * a_row));
@@ -88,7 +88,7 @@ pub(super) mod x86 {
     use std::arch::x86_64::{__m256i, __m512i};
 
     use super::{tile, Kernel, Tile};
-    use crate::int8::dot::{Pairs, Registers, Vnni};
+    use crate::int8::dot::{Pairs, Registers, Vnni, Words};
     use crate::int8::pairs;
 
     #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx512vnni,avx2,fma")]
@@ -109,6 +109,12 @@ pub(super) mod x86 {
         unsafe { tile::<Registers<__m256i, Pairs>, ROWS, VECTORS>(t) }
     }
 
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn avx2_words<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
+        // SAFETY: guaranteed by the caller.
+        unsafe { tile::<Words, ROWS, VECTORS>(t) }
+    }
+
     /// For 32 registers: the sums, one vector of each kind of operand, and the vectors for the conversion.
     pub static AVX512_VNNI: &[&[(usize, Kernel)]] = kernels!(avx512_vnni:
         1 [12 4 2 1] 2 [12 4 2 1] 3 [8 4 2 1] 4 [6 2 1]);
@@ -118,5 +124,10 @@ pub(super) mod x86 {
     pub static AVX2: &[&[(usize, Kernel)]] = &[
         &[(12, avx2::<12, 1>), (6, avx2::<6, 1>), (2, avx2::<2, 1>), (1, avx2::<1, 1>)],
         &[(6, pairs::six_by_two), (3, avx2::<3, 2>), (1, avx2::<1, 2>)],
+    ];
+    /// As before. The panel needs a register for each vector.
+    pub static AVX2_WORDS: &[&[(usize, Kernel)]] = &[
+        &[(6, avx2_words::<6, 1>), (2, avx2_words::<2, 1>), (1, avx2_words::<1, 1>)],
+        &[(6, pairs::six_by_two_words), (3, avx2_words::<3, 2>), (1, avx2_words::<1, 2>)],
     ];
 }

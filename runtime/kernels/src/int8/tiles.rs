@@ -42,6 +42,8 @@ impl Tiles {
             Instructions::AvxVnni => Tiles { lanes: 8, kernels: tile::x86::AVX_VNNI },
             #[cfg(target_arch = "x86_64")]
             Instructions::Avx2 => Tiles { lanes: 8, kernels: tile::x86::AVX2 },
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Avx2Words => Tiles { lanes: 8, kernels: tile::x86::AVX2_WORDS },
             #[cfg(target_arch = "aarch64")]
             Instructions::I8mm => Tiles { lanes: 8, kernels: neon::I8MM },
             #[cfg(target_arch = "aarch64")]

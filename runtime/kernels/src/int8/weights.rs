@@ -24,7 +24,8 @@ pub struct Matrix<'a> {
     pub column: usize,
 }
 
-/// A `[k, n]` matrix of codes in panels of columns, `[panel][depth / 4][column][4]`, padded with 0.
+/// A `[k, n]` matrix of codes in panels of columns, `[panel][quad][column][codes]`, padded with 0. A quad of a row has
+/// [as many codes](Dots::codes).
 ///
 /// A column is stored as `i8` differences from its zero point if all of them fit, else as codes with a separate zero
 /// point. If the instructions saturate, the columns are [split](Remainder), and panels have additional quads.
@@ -67,6 +68,11 @@ impl Weights {
         self.dots.name()
     }
 
+    /// The percentage of quads that products multiply twice, because the instructions saturate.
+    pub(crate) fn again(&self) -> usize {
+        (100 * self.remainder.len()).checked_div(self.panels() * self.depth() / 4).unwrap_or(0)
+    }
+
     /// Packs a matrix for some instructions.
     ///
     /// # Panics
@@ -83,14 +89,14 @@ impl Weights {
         assert!(b.zeros.len() == 1 || b.zeros.len() == n, "{} zero points for {n} columns", b.zeros.len());
         let tiles = Tiles::of(dots);
         let vectors = tiles.vectors(n);
-        let (width, quads) = (vectors * tiles.lanes, dots.padded(k) / 4);
+        let (width, quads, codes) = (vectors * tiles.lanes, dots.padded(k) / 4, dots.codes());
         let padded = n.div_ceil(width) * width;
         let mut packed = Weights {
             dots,
             k,
             n,
             vectors,
-            data: Lines::zeroed(padded * quads),
+            data: Lines::zeroed((padded * quads * codes).div_ceil(4)),
             remainder: Remainder::default(),
             sums: filled(0, padded),
             flipped: if dots.flips() { filled(0, padded) } else { Vec::new() },
@@ -108,9 +114,9 @@ impl Weights {
                 *flipped = packed.sums[j].wrapping_mul(128);
             }
             packed.sums[j] = packed.sums[j].wrapping_sub(packed.zeros[j].wrapping_mul(rows.len() as i32));
-            let panel = j / width * width * quads * 4 + j % width * 4;
+            let panel = j / width * width * quads * codes + j % width * codes;
             for (i, &w) in places.iter().zip(column.iter()) {
-                data[panel + i / 4 * width * 4 + i % 4] = w;
+                data[panel + i / codes * width * codes + i % codes] = w;
             }
         }
         if packed.zeros.iter().all(|&zero| zero == 0) {
@@ -147,7 +153,7 @@ impl Weights {
 
     /// Returns a panel. `pieces` are the pieces of a row of the left operand, with `quads` quads each.
     pub(super) fn panel(&self, panel: usize, pieces: &[usize], quads: usize) -> Panel<'_> {
-        let first = panel * self.depth() + self.remainder.before(panel) * 4;
+        let first = panel * self.depth() / 4 * self.dots.codes() + self.remainder.before(panel) * 4;
         let again = self.remainder.places(panel, pieces, quads);
         Panel { data: &bytemuck::cast_slice(&self.data)[first * self.width()..], again }
     }
@@ -168,7 +174,7 @@ impl Weights {
         Finish::new(out, first, self.n, start, Scratch::of(self.zeros.iter().copied()))
     }
 
-    /// The bytes of a row of the left operand: `k` plus padding.
+    /// The bytes of a row of the left operand: `k` codes plus padding.
     pub(super) fn depth(&self) -> usize {
         self.dots.padded(self.k)
     }

@@ -55,7 +55,7 @@ impl Form<IntegerCase> for AsIntegers {
     }
 
     fn fits(&self, case: &IntegerCase) -> bool {
-        case.operands != Integers::Codes
+        matches!(case.operands, Integers::Differences { .. })
     }
 
     fn cost(&self, case: &IntegerCase) -> f64 {

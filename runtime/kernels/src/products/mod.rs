@@ -8,10 +8,11 @@
 mod differences;
 pub(crate) mod planner;
 
-pub use planner::{alternatives, integer_alternatives, low_bit_alternatives, prefers_half, rounded_alternatives};
+pub use planner::rounded_alternatives;
+pub use planner::{alternatives, integer_alternatives, low_bit_alternatives, prefers_half, prefers_rounded_half};
 
-use crate::gemm::{Bias, Finish, Matrix, Problem, ProductSizes, Right, Shared};
-use crate::int8::{self, IntegerCase, Integers, Multiplied, Weights};
+use crate::gemm::{Bias, Finish, Matrix, PackedB, Problem, ProductSizes, Right, Shared};
+use crate::int8::{self, Dots, IntegerCase, Integers, Multiplied, Scaled, Weights};
 use crate::isa::Isa;
 use crate::lowbit::{PackedCodes, Product};
 use crate::rounded::{self, Halves, PackedRounded, RoundedCase, Stored};
@@ -95,12 +96,44 @@ pub fn multiply_rounded(
                 product.run(threads);
             }
         }
-        Stored::Widened(b) => {
-            let a = rounded::round(isa, threads, a);
-            let (a, b) = (Matrix::contiguous(&a, k), Right::Packed(b));
-            multiply(isa, threads, sizes, &a, &b, Bias::None, out, finish);
-        }
+        Stored::Widened(b) => multiply_widened(isa, threads, sizes, a, b, out, finish),
     }
+}
+
+/// Numbers of rounded rows that stay in the L2 cache until they are multiplied, and of a matrix that stays there meanwhile.
+const ROUNDED: usize = 1 << 14;
+const CACHED: usize = 1 << 16;
+/// The rows that are multiplied together: whole tiles of every instruction set.
+const WHOLE: usize = 24;
+
+/// [`multiply_rounded`] as a product in `f32`. With a small matrix, rounding takes a noticeable part of the time: some rows
+/// at a time are rounded and multiplied, so that the rounded rows do not leave the cache.
+fn multiply_widened(
+    isa: Isa,
+    threads: &Threads,
+    sizes: ProductSizes,
+    a: &[f32],
+    b: &PackedB,
+    out: &mut [f32],
+    finish: Option<Finish>,
+) {
+    let ProductSizes { m, n, k } = sizes;
+    let serial = Threads::serial();
+    if n == 0 || k.saturating_mul(n) > CACHED {
+        let a = rounded::round(isa, threads, a);
+        let a = Matrix::contiguous(&a, k);
+        return multiply(isa, threads, sizes, &a, &Right::Packed(b), Bias::None, out, finish);
+    }
+    let threads = if (m * n).saturating_mul(k) > SPLIT { threads } else { &serial };
+    let rows = (ROUNDED / k.max(1)).min(m.div_ceil(2 * threads.count())).max(1).next_multiple_of(WHOLE);
+    threads.for_each_chunk(out, rows * n, |i, out| {
+        let (first, sizes) = (i * rows, ProductSizes { m: out.len() / n, n, k });
+        let a = rounded::round(isa, &serial, &a[first * k..][..sizes.m * k]);
+        let finish = finish.map(|finish| move |run: &mut [f32], offset: usize| finish(run, offset + first * n));
+        let finish = finish.as_ref().map(|finish| finish as Finish);
+        let a = Matrix::contiguous(&a, k);
+        multiply(isa, &serial, sizes, &a, &Right::Packed(b), Bias::None, out, finish);
+    });
 }
 
 /// Packs a matrix of `bf16` for the fastest form of a product of `rows` rows. With `is_narrow`, numbers that are multiplied
@@ -118,9 +151,29 @@ pub fn pack_rounded(isa: Isa, threads: &Threads, rows: usize, is_narrow: bool, m
 /// # Panics
 /// The strides reach beyond the slice, or the number of zero points is neither one nor the number of columns.
 pub fn pack_int8(isa: Isa, k: usize, n: usize, b: &int8::Matrix) -> Weights {
-    let case = IntegerCase::new(isa, ProductSizes { m: 1, n: n.max(1), k }, Integers::Codes);
+    Weights::new(dots(isa, k, n, Integers::Codes), k, n, b)
+}
+
+/// Packs a `[k, n]` matrix of 8-bit codes with the zero point 0, and a scale for each column, for the fastest instructions
+/// in [products with rows in `f32`](int8::multiply_rows). They depend on the codes.
+///
+/// # Panics
+/// As [`pack_int8`]; or the number of scales is not the number of columns, or there is another zero point.
+pub fn pack_scaled(isa: Isa, k: usize, n: usize, b: &int8::Matrix, scales: &[f32]) -> Scaled {
+    let of = |again: usize| dots(isa, k, n, Integers::Rows { again });
+    let mut weights = Weights::new(of(0), k, n, b);
+    let again = weights.again();
+    if of(again) != of(0) {
+        weights = Weights::new(of(again), k, n, b);
+    }
+    Scaled::new(weights, scales, again)
+}
+
+/// The fastest instructions for a product with a `[k, n]` matrix of codes.
+fn dots(isa: Isa, k: usize, n: usize, operands: Integers) -> Dots {
+    let case = IntegerCase::new(isa, ProductSizes { m: 1, n: n.max(1), k }, operands);
     match planner::integer(&case).multiplied(&case) {
-        Multiplied::Codes(dots) => Weights::new(dots, k, n, b),
+        Multiplied::Codes(dots) => dots,
         other => unreachable!("{other:?} fit no codes"),
     }
 }

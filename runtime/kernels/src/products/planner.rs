@@ -2,8 +2,10 @@
 
 use super::differences::{AsFloats, AsIntegers};
 use crate::form::{cheapest, listed};
+use crate::gemm::tiles::Tiles;
 use crate::gemm::{time_of_vector, FewRows, Format, InPlace, PackedPanels, Packing, ProductCase, ProductForm, Turned};
 use crate::int8::{DotForm, IntegerCase, IntegerForm};
+use crate::isa::Isa;
 use crate::lowbit::{InAdvance, InRegisters, LowBitCase, LowBitForm};
 use crate::rounded::{Pairs, RoundedCase, RoundedForm, Widened};
 
@@ -17,7 +19,7 @@ pub(crate) const LOW_BIT: &[&dyn LowBitForm] = &[&InRegisters, &InAdvance];
 pub(crate) const ROUNDED: &[&dyn RoundedForm] = &[&Pairs, &Widened { product: cost }];
 /// The forms of products of 8-bit codes.
 pub(crate) const INTEGER: &[&dyn IntegerForm] =
-    &[&DotForm::VECTORS, &DotForm::TILES, &AsFloats { product: cost }, &AsIntegers];
+    &[&DotForm::Vectors, &DotForm::Tiles, &DotForm::Words, &AsFloats { product: cost }, &AsIntegers];
 
 /// Returns the cheapest form of a product in `f32`.
 ///
@@ -57,6 +59,12 @@ pub fn prefers_half(rows: usize) -> bool {
     time_of_vector(Format::Float16, rows) <= time_of_vector(Format::Float32, rows)
 }
 
+/// Whether numbers of a matrix of `bf16` that are multiplied as `f32` stay in 16 bits, because products with this number of
+/// rows take less time than in `f32`: one tile converts the numbers while it waits for memory.
+pub fn prefers_rounded_half(isa: Isa, rows: usize) -> bool {
+    prefers_half(rows) && rows <= Tiles::of(isa).rows()
+}
+
 /// The cost of the cheapest form of a product in `f32`: the expected time on one thread, where an instruction on a vector of
 /// 16 numbers costs 1.
 pub(crate) fn cost(case: &ProductCase) -> f64 {
@@ -93,10 +101,8 @@ pub fn integer_alternatives(case: &IntegerCase) -> Vec<(String, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gemm::tiles::Tiles;
     use crate::gemm::{packed_name, PackedB, ProductSizes, RightCase};
     use crate::int8::{Integers, Multiplied};
-    use crate::isa::Isa;
 
     /// The choice by thresholds, which the costs must reproduce.
     fn by_thresholds(case: &ProductCase) -> &'static str {
@@ -147,6 +153,10 @@ mod tests {
     fn few_rows_prefer_16_bits() {
         assert!((0..=8).all(prefers_half));
         assert!((9..100).chain([1 << 40]).all(|rows| !prefers_half(rows)));
+        for isa in Isa::available() {
+            let most = Tiles::of(isa).rows().min(8);
+            assert!((0..100).all(|rows| prefers_rounded_half(isa, rows) == (rows <= most)), "{isa:?}");
+        }
     }
 
     /// Sizes around every size at which a form might be preferred.
@@ -187,6 +197,19 @@ mod tests {
             let Multiplied::Codes(dots) = integer(&case).multiplied(&case) else { panic!("{case:?}") };
             assert_eq!(dots, case.dots.for_depth(1, sizes.k), "{case:?}");
             assert_eq!(integer(&case).name(&case), format!("int8, {}", dots.name()));
+        }
+    }
+
+    /// Only rows that a product converts to codes have 16 bits, and only where many pairs of products of bytes saturate.
+    #[test]
+    fn rows_are_multiplied_in_16_bits_where_many_bytes_saturate() {
+        let deep = || every_size().filter(|sizes| sizes.k >= 63);
+        for (isa, sizes) in Isa::available().flat_map(|isa| deep().map(move |sizes| (isa, sizes))) {
+            for again in [0, 20, 30, 100] {
+                let case = IntegerCase::new(isa, sizes, Integers::Rows { again });
+                let is_wide = case.dots.name() == "AVX2" && again > 25;
+                assert_eq!(integer(&case).name(&case) == "int8, AVX2, 16 bits", is_wide, "{case:?}");
+            }
         }
     }
 

@@ -93,6 +93,16 @@ mod tests {
     }
 
     #[test]
+    fn a_tensor_takes_over_the_memory_of_an_array() {
+        let x = Array::new(vec![1f32, 2.0, 3.0], &[3]).expect("three elements");
+        let address = x.read::<f32>().expect("float32").as_ptr().addr();
+        let tensor = x.into_candle().expect("no copy");
+        let (storage, _) = tensor.storage_and_layout();
+        let Storage::Cpu(storage) = &*storage else { panic!("not on the CPU") };
+        assert_eq!(bytes_of(storage).as_ptr().addr(), address);
+    }
+
+    #[test]
     fn a_copy_of_a_view_holds_only_its_elements() {
         let numbers: Vec<f32> = (0..24).map(|at| at as f32).collect();
         let whole = Tensor::from_vec(numbers, (4, 3, 2), &candle_core::Device::Cpu).expect("24 numbers");

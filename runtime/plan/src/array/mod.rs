@@ -12,6 +12,8 @@ mod views;
 mod word;
 pub mod words;
 
+pub(crate) use word::by_width;
+
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -20,7 +22,6 @@ use candle_core::backend::BackendStorage;
 use candle_core::{CpuStorage, Storage, WithDType};
 use candle_plan_descriptors::broadcast::Dims;
 
-use crate::by_width;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::size::{copied, element_count};

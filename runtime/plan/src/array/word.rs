@@ -41,7 +41,6 @@ words! {
 }
 
 /// Runs `$body` with `$W` as the word type of a dtype's width.
-#[macro_export]
 macro_rules! by_width {
     ($dtype:expr, $W:ident => $body:expr) => {{
         use candle_core::DType as StorageDType;
@@ -66,3 +65,4 @@ macro_rules! by_width {
         }
     }};
 }
+pub(crate) use by_width;

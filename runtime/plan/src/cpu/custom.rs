@@ -147,7 +147,8 @@ mod tests {
         let op = op(&[("k", Attribute::Int(7))], &["t"]);
         let sum = |call: &CustomCall| {
             assert_eq!((call.inputs.len(), call.inputs[1].is_none(), call.outputs.len()), (2, true, 1));
-            let (x, t, k) = (call.tensor(0)?.read::<i64>()?, call.tensors["t"].read::<i64>()?, call.int("k")?);
+            let (x, t, k) = (call.tensor(0)?.read::<i64>()?, call.tensor_attribute("t")?, call.int("k")?);
+            let t = t.read::<i64>()?;
             Ok(vec![tensor(&[x[0] + t[0] + k, x[1] + t[1] + k], &[2])])
         };
         let mut ops = CustomOps::new();

@@ -17,6 +17,7 @@ use crate::error::Result;
 use crate::form::{Alternative, KernelForm};
 use crate::kernel::{Call, Kernel};
 use crate::ops::matmul::{MatMul, Product};
+use crate::ops::matrices::matrix_size;
 use crate::types::Types;
 use crate::value::{alloc_uninit, Array, Value};
 
@@ -97,7 +98,7 @@ impl Product {
         finish: Option<Finish>,
     ) -> Result<Array> {
         let ProductSizes { m, n, k } = self.sizes;
-        let pitch = matrix_size(b);
+        let pitch = matrix_size(b.dims());
         let (a, b) = (a.read::<f32>()?, packed.is_none().then(|| b.read::<f32>()).transpose()?);
         let b = b.unwrap_or_default();
         self.for_each(threads, |threads, i, [left, right], out| {
@@ -119,7 +120,7 @@ impl Product {
     /// Computes the product in the type of the operands. For `b`, see [`Product::run_f32`].
     pub fn run_plain<T: Term + Element>(&self, threads: &Threads, a: &Array, b: &Array) -> Result<Array> {
         let ProductSizes { m, n, k } = self.sizes;
-        let (pitch, a, b) = (matrix_size(b), a.read::<T>()?, b.read::<T>()?);
+        let (pitch, a, b) = (matrix_size(b.dims()), a.read::<T>()?, b.read::<T>()?);
         self.for_each(threads, |threads, _, [left, right], out| {
             let a = plain(&a[left * m * k..][..m * k], [m, k], self.transposed[0]);
             let b = plain(&b[right * pitch..][..k * n], [k, n], self.transposed[1]);
@@ -147,11 +148,6 @@ impl Product {
         });
         Array::new(out, &self.dims)
     }
-}
-
-/// The elements of each matrix of a stack.
-fn matrix_size(stack: &Array) -> usize {
-    stack.dims().iter().rev().take(2).product()
 }
 
 /// The fewest multiplications for which several threads pay off.

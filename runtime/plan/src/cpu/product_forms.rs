@@ -24,6 +24,12 @@ pub(super) fn is_narrow(operands: &CpuOperands, trans_a: bool) -> bool {
     operands.memory == Memory::Low || products::prefers_half(known_rows(operands, trans_a))
 }
 
+/// Whether to keep a matrix of `bf16` in 16 bits where its numbers are multiplied as `f32`: if products are then faster, or
+/// if memory is low.
+pub(super) fn is_rounded_narrow(operands: &CpuOperands) -> bool {
+    operands.memory == Memory::Low || products::prefers_rounded_half(Isa::get(), known_rows(operands, false))
+}
+
 /// The number of rows of all matrices of `A`; a typical one if it is unknown.
 pub(super) fn known_rows(operands: &CpuOperands, trans_a: bool) -> usize {
     let a = operands.constants.types.first().copied().flatten().and_then(|a| a.tensor().ok());
@@ -60,12 +66,20 @@ pub(super) fn low_bit(inputs: &Types, [n, k]: [usize; 2]) -> Vec<Alternative> {
     Alternative::all(products::low_bit_alternatives(&LowBitCase { isa: Isa::get(), sizes }))
 }
 
-/// Returns the forms of a product of `A` and a matrix of `bf16`, whose numbers stay in 16 bits if that is as fast. The list is
-/// empty if sizes of the matrix are unknown.
+/// Returns the forms of a product of `A` and a matrix of `bf16`, whose numbers stay in 16 bits if that is as fast. The list
+/// is empty if sizes of the matrix are unknown.
 pub(super) fn rounded(inputs: &Types, trans_w: bool) -> Vec<Alternative> {
     let Some(sizes) = sizes(inputs, [false, trans_w]) else { return Vec::new() };
-    let case = RoundedCase { isa: Isa::get(), sizes, is_narrow: products::prefers_half(sizes.m) };
+    let isa = Isa::get();
+    let case = RoundedCase { isa, sizes, is_narrow: products::prefers_rounded_half(isa, sizes.m) };
     Alternative::all(products::rounded_alternatives(&case))
+}
+
+/// Returns the forms of a product of rows of `A`, which it converts to codes, and `N` rows of codes. `again` is the
+/// percentage of codes that instructions that saturate multiply twice.
+pub(super) fn quantized(inputs: &Types, again: usize) -> Vec<Alternative> {
+    let case = sizes(inputs, [false, true]).map(|sizes| IntegerCase::new(Isa::get(), sizes, Integers::Rows { again }));
+    Alternative::all(case.map(|case| products::integer_alternatives(&case)).unwrap_or_default())
 }
 
 /// Returns the forms of one product of two stacks of 8-bit codes. For products of [differences](Integers::Differences), the

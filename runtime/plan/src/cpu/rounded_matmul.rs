@@ -10,7 +10,7 @@ use half::bf16;
 use super::finish::with_finish;
 use super::packed::{HasKernel, Packed};
 use super::planned::CpuOperands;
-use super::product_forms::{is_narrow, known_rows, rounded};
+use super::product_forms::{is_rounded_narrow, known_rows, rounded};
 use crate::error::Result;
 use crate::form::{Alternative, KernelForm};
 use crate::kernel::{Call, Kernel};
@@ -24,7 +24,7 @@ impl HasKernel for RoundedMatMul {
     fn kernel(&self, operands: &CpuOperands) -> Result<Box<dyn Kernel>> {
         let packed = match operands.constants.tensor(1) {
             Some(w) if w.rank() == 2 => {
-                let (rows, is_narrow) = (known_rows(operands, false), is_narrow(operands, false));
+                let (rows, is_narrow) = (known_rows(operands, false), is_rounded_narrow(operands));
                 Some(self.packed(&Threads::serial(), w, rows, is_narrow)?)
             }
             _ => None,

@@ -15,7 +15,7 @@ use super::OnGpu;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::gpu_kernel;
-use crate::kernel::{Call, Constants};
+use crate::kernel::{Call, Constants, Kernel};
 use crate::operands::attention::{Layout, Strides};
 use crate::ops::attention::Attention;
 use crate::value::{Array, Value};
@@ -39,6 +39,10 @@ struct JoinParams {
 gpu_kernel!(Attention: "attention" if |self, operands| has_kernel(operands));
 
 impl OnGpu for Attention {
+    fn reads_grown(&self, input: usize, from_end: usize) -> bool {
+        Kernel::reads_grown(self, input, from_end)
+    }
+
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
         let layout = self.layout(call)?;
         let joined = joined(gpu, call, &layout)?;
@@ -54,7 +58,7 @@ impl OnGpu for Attention {
         let whole = |size: usize| [dims.kv_heads * dims.keys * size, dims.keys * size, size];
         let (k, v) = match &joined {
             Some([k, v]) => ((k, whole(dims.depth)), (v, whole(dims.width))),
-            None => ((call.tensor(1)?, layout.k), (call.tensor(2)?, layout.v)),
+            None => ((call.storage(1)?, layout.k), (call.storage(2)?, layout.v)),
         };
         let row = match self.heads {
             None => [dims.heads * dims.queries * dims.width, dims.queries * dims.width, dims.width],
@@ -82,7 +86,7 @@ fn joined(gpu: &Gpu, call: &Call, layout: &Layout) -> Result<Option<[Array; 2]>>
     }
     let dims = layout.dims;
     let join = |past: usize, fresh: usize, strides: Strides, size: usize| {
-        let (past, fresh) = (call.optional_tensor(past)?, call.tensor(fresh)?);
+        let (past, fresh) = (call.optional_tensor(past)?, call.storage(fresh)?);
         let joined = alloc_uninit(gpu, &[dims.batch, dims.kv_heads, dims.keys, size], fresh.dtype())?;
         let params = JoinParams {
             past: past.map_or(Ok(0), Array::address)?,

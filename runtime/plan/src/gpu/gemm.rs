@@ -5,7 +5,7 @@ use candle_plan_device::{GemmKind, Gpu, Grid, Matrix, Symbol};
 
 use super::integer_product::{is_integer, Integers};
 use super::launch::{alloc_uninit, count, kind, launch, Params};
-use super::program::OnGpuProgram;
+use super::program::{finished, OnGpuProgram};
 use super::OnGpu;
 use crate::bail;
 use crate::dtype::DType;
@@ -178,10 +178,7 @@ impl OnGpu for GemmOnGpu {
             right,
             Matrices::all(&y, [m, n]),
         )?;
-        if let Some(epilogue) = &self.epilogue {
-            epilogue.run(call, &y, true, None)?;
-        }
-        Ok(vec![y.into()])
+        finished(self.epilogue.as_ref(), call, y)
     }
 }
 

@@ -124,6 +124,7 @@ pub(super) fn elements_per_word(bytes: usize, run: usize, addresses: &[u64]) -> 
     ((1 << spans.trailing_zeros().min(WIDEST)) / bytes).max(1)
 }
 
+#[doc(hidden)]
 impl From<candle_plan_device::Error> for Error {
     fn from(error: candle_plan_device::Error) -> Error {
         Error::Gpu(error.to_string())

@@ -5,14 +5,14 @@ use candle_plan_device::Gpu;
 use super::gemm::{Matrices, Product};
 use super::integer_product::{is_integer, Group, Integers};
 use super::launch::alloc_uninit;
-use super::program::OnGpuProgram;
+use super::program::{finished, OnGpuProgram};
 use super::OnGpu;
 use crate::broadcast::shape_from;
 use crate::error::Result;
 use crate::gpu::gpu_kernel;
 use crate::kernel::Call;
 use crate::ops::matmul::MatMul;
-use crate::ops::matrices::Factors;
+use crate::ops::matrices::{matrix_size, Factors};
 use crate::value::{Array, Value};
 
 /// A [`MatMul`] step.
@@ -36,15 +36,16 @@ impl MatMul {
 }
 
 impl OnGpu for MatMulOnGpu {
+    fn reads_grown(&self, input: usize, from_end: usize) -> bool {
+        input == 1 && from_end == 2
+    }
+
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
-        let (a, b) = (call.tensor(0)?, call.tensor(1)?);
-        let stacks = Stacks::new(a.dims(), b.dims(), self.transposed)?;
+        let (a, b) = (call.tensor(0)?, call.storage(1)?);
+        let stacks = Stacks::new(a.dims(), call.value(1)?.dims()?, self.transposed, matrix_size(b.dims()))?;
         let y = alloc_uninit(gpu, &stacks.dims, a.dtype())?;
         stacks.multiply(gpu, [a, b, &y], self.transposed)?;
-        if let Some(epilogue) = &self.epilogue {
-            epilogue.run(call, &y, true, None)?;
-        }
-        Ok(vec![y.into()])
+        finished(self.epilogue.as_ref(), call, y)
     }
 }
 
@@ -60,16 +61,17 @@ pub(super) struct Stacks {
 }
 
 impl Stacks {
-    /// Describes the product of stacks of these dimensions, whose matrices may be stored transposed.
+    /// Describes the product of stacks of these dimensions, whose matrices may be stored transposed. The matrices of `b` begin
+    /// `pitch` elements apart.
     ///
     /// # Errors
     /// The dimensions do not fit.
-    pub fn new(a: &[usize], b: &[usize], transposed: [bool; 2]) -> Result<Stacks> {
+    pub fn new(a: &[usize], b: &[usize], transposed: [bool; 2], pitch: usize) -> Result<Stacks> {
         let factors = Factors::new(a, b, transposed)?;
         let Factors { mut m, n, k, .. } = factors;
         let [a_stack, b_stack] = factors.stacks.each_ref().map(Vec::as_slice);
         let stack = shape_from(&[a_stack, b_stack])?.to_vec();
-        let mut groups = groups(&stack, [a_stack, b_stack], [m * k, k * n, m.saturating_mul(n)]);
+        let mut groups = groups(&stack, [a_stack, b_stack], [m * k, pitch, m.saturating_mul(n)]);
         if let Some(last) = groups.pop_if(|last| last.steps[..2] == [m * k, 0] && !transposed[0]) {
             // If consecutive left matrices share one right matrix, they are one tall matrix.
             m *= last.count;
@@ -158,7 +160,7 @@ mod tests {
     #[test]
     fn stacks_are_multiplied_in_few_calls() {
         let groups = |a: &[usize], b: &[usize], trans_a| {
-            let stacks = Stacks::new(a, b, [trans_a, false]).expect("they multiply");
+            let stacks = Stacks::new(a, b, [trans_a, false], matrix_size(b)).expect("they multiply");
             (stacks.m, stacks.groups.iter().map(|group| (group.count, group.steps)).collect::<Vec<_>>())
         };
         assert_eq!(groups(&[4, 5, 2, 3], &[3, 7], false), (40, vec![]));

@@ -6,7 +6,7 @@ use candle_plan_device::{Gpu, Grid, Symbol};
 use super::gemm::{Matrices, Product};
 use super::launch::{address, alloc_uninit, count, kind, launch, Params};
 use super::numbers::number;
-use super::program::OnGpuProgram;
+use super::program::{finished, OnGpuProgram};
 use super::OnGpu;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -96,10 +96,7 @@ impl OnGpu for MatMulNBitsOnGpu {
             let symbol = Symbol { module: "matmul_nbits", name: "product", kind: kind(a.dtype())? };
             launch(gpu, symbol, Grid::blocks(units), &params)?;
         }
-        if let Some(epilogue) = &self.epilogue {
-            epilogue.run(call, &y, true, None)?;
-        }
-        Ok(vec![y.into()])
+        finished(self.epilogue.as_ref(), call, y)
     }
 }
 

@@ -5,16 +5,20 @@
 
 mod attention;
 mod binary;
+mod cache;
 mod cast;
+#[cfg(feature = "image")]
 mod col2im;
 mod conditional;
 mod conv;
 mod copy;
 mod cumulative;
+#[cfg(feature = "detection")]
 mod detection;
 mod gather;
 mod gemm;
 mod generate;
+#[cfg(feature = "image")]
 mod grid_sample;
 mod int8;
 mod integer;
@@ -35,12 +39,14 @@ mod program;
 mod qlinear;
 mod qlinear_elementwise;
 mod quantize;
+#[cfg(feature = "recurrent")]
 mod recurrent;
 mod reduce;
 mod repeat;
 mod resize;
 mod rotary;
 mod rounded_matmul;
+mod rows;
 mod scatter;
 mod select;
 mod shapes;
@@ -50,6 +56,7 @@ mod sort;
 mod team;
 mod transfer;
 mod unary;
+#[cfg(feature = "image")]
 mod unpool;
 
 use candle_plan_device::{Gpu, Report};
@@ -63,6 +70,7 @@ use crate::types::Types;
 use crate::value::Value;
 
 pub(crate) use copy::copied;
+pub(crate) use rows::RowsOnGpu;
 pub(crate) use shapes::{has_few_dimensions, takes_indices};
 #[cfg(test)]
 pub(crate) use transfer::download;
@@ -86,6 +94,11 @@ pub trait OnGpu: std::fmt::Debug + Send + Sync {
     /// The inputs that the kernel [takes](crate::kernel::Kernel::takes), whatever their type.
     fn in_place(&self) -> &'static [usize] {
         &[]
+    }
+
+    /// Whether the kernel reads the storage of a tensor that grows; see [`Kernel::reads_grown`](crate::kernel::Kernel::reads_grown).
+    fn reads_grown(&self, _input: usize, _from_end: usize) -> bool {
+        false
     }
 
     /// Returns the error for a value that the kernel reported. It equals the error of the CPU kernel.

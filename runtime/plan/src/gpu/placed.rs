@@ -20,6 +20,10 @@ impl Kernel for Placed {
         self.kernel.in_place().contains(&input)
     }
 
+    fn reads_grown(&self, input: usize, from_end: usize) -> bool {
+        self.kernel.reads_grown(input, from_end)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         self.kernel.run(&self.gpu, call)
     }

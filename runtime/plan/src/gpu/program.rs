@@ -96,6 +96,17 @@ impl OnGpuProgram {
     }
 }
 
+/// The results of a step: `y`, after the epilogue has finished it.
+///
+/// # Errors
+/// As [`OnGpuProgram::run`].
+pub(super) fn finished(epilogue: Option<&OnGpuProgram>, call: &Call, y: Array) -> Result<Vec<Value>> {
+    if let Some(epilogue) = epilogue {
+        epilogue.run(call, &y, true, None)?;
+    }
+    Ok(vec![y.into()])
+}
+
 /// An [`Elementwise`] step.
 #[derive(Debug)]
 pub(crate) struct ElementwiseOnGpu(OnGpuProgram);

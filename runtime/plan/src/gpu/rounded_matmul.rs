@@ -6,7 +6,7 @@ use candle_plan_device::Gpu;
 use super::cast::rounded;
 use super::gemm::{Matrices, Product};
 use super::launch::alloc_uninit;
-use super::program::OnGpuProgram;
+use super::program::{finished, OnGpuProgram};
 use super::OnGpu;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -42,10 +42,7 @@ impl OnGpu for RoundedMatMulOnGpu {
             let (left, result) = (Matrices::all(&a, [m, k]), Matrices::all(&y, [m, n]));
             Product::of(m, n, k).run(gpu, left, right, result)?;
         }
-        if let Some(epilogue) = &self.epilogue {
-            epilogue.run(call, &y, true, None)?;
-        }
-        Ok(vec![y.into()])
+        finished(self.epilogue.as_ref(), call, y)
     }
 }
 

@@ -8,6 +8,7 @@ use super::keys::{kernel, target, Keys, KeysParams};
 use super::launch::{count, elements_per_word, launch, word, Params};
 use super::shapes::{Dims, Strides};
 use super::OnGpu;
+use crate::array::transfer::upload;
 use crate::bail;
 use crate::error::Result;
 use crate::gpu::{gpu_kernel, has_few_dimensions, takes_indices};
@@ -150,9 +151,11 @@ impl OnGpu for TensorScatter {
         let axis = self.fitting_axis(x.dims(), updates.dims())?;
         let [prefixes, run] = [&x.dims()[1..axis], &x.dims()[axis + 1..]].map(|dims| dims.iter().product::<usize>());
         let (size, rows) = (count(x.dims()[axis])?, count(updates.dims()[axis])?);
-        let firsts = call.optional_tensor(2)?;
-        firsts.map_or(Ok(()), |firsts| check_places(firsts.len(), x.dims()))?;
-        let firsts = firsts.map(Indices::of).transpose()?;
+        // A plan with a state reads the positions on the host.
+        let placed = |firsts: &Array| if firsts.is_on_device() { Ok(firsts.clone()) } else { upload(gpu, firsts) };
+        let placed = call.optional_tensor(2)?.map(placed).transpose()?;
+        placed.as_ref().map_or(Ok(()), |firsts| check_places(firsts.len(), x.dims()))?;
+        let firsts = placed.as_ref().map(Indices::of).transpose()?;
         let y = target(gpu, call)?;
         let updates = call.tensor(1)?;
         let width = y.dtype().storage_dtype()?.size_in_bytes();

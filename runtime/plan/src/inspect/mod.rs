@@ -5,7 +5,7 @@ mod alive;
 mod forms;
 mod listing;
 
-pub use forms::{Prepared, Slot, StepForm};
+pub use forms::{Prepared, StepForm};
 
 use alive::Alive;
 use listing::{takes, Listing};

@@ -36,6 +36,8 @@ impl Attention {
         let [q_strides, k_strides, v_strides] = [of(0, self.heads)?, of(1, self.kv_heads)?, of(2, self.kv_heads)?];
         let past = dims(4)?.map_or(0, |key| key[2]);
         let Some(keys) = new.checked_add(past) else { bail!("{new} and {past} keys are too many") };
+        let masked = dims(3)?.and_then(<[usize]>::last).filter(|_| call.optional(4).is_none() && call.outputs < 2);
+        let keys = masked.map_or(keys, |&seen| keys.min(seen.max(1))); // a shorter mask hides the later keys
         let dims = Dims { batch, heads, kv_heads, queries, keys, depth, width };
         Ok(Layout { dims, q: q_strides, k: k_strides, v: v_strides, past })
     }

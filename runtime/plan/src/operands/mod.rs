@@ -5,8 +5,10 @@
 //! see the operands of a run. Code that only one device needs is beside the kernels of this device.
 
 pub(crate) mod attention;
+pub(crate) mod cache;
 pub(crate) mod norm;
 pub(crate) mod pad;
+#[cfg(feature = "recurrent")]
 pub(crate) mod recurrent;
 pub(crate) mod reduce;
 pub(crate) mod repeat;
@@ -14,4 +16,5 @@ pub(crate) mod resize;
 pub(crate) mod rotary;
 pub(crate) mod select;
 pub(crate) mod sort;
+#[cfg(feature = "image")]
 pub(crate) mod unpool;

@@ -15,6 +15,11 @@ pub(crate) fn ordered<D: Clone>(dims: &[D], transposed: bool) -> Result<Vec<D>> 
     Ok(dims)
 }
 
+/// The elements of each matrix of a stack.
+pub(crate) fn matrix_size(stack: &[usize]) -> usize {
+    stack.iter().rev().take(2).product()
+}
+
 /// The sizes of a product of two stacks of matrices, `[m, k]` and `[k, n]`.
 pub(crate) struct Factors {
     pub m: usize,

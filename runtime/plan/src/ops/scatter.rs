@@ -159,7 +159,7 @@ impl TensorScatter {
     }
 
     /// Checks that `rows` new rows fit into a cache of `size` rows, from each place in `first` on.
-    fn check_first(&self, first: &[i64], [rows, size]: [usize; 2]) -> Result<()> {
+    pub(crate) fn check_first(&self, first: &[i64], [rows, size]: [usize; 2]) -> Result<()> {
         let fits = |first: usize| rows == 0 || self.circular || first <= size - rows;
         match first.iter().enumerate().find(|(_, &first)| !usize::try_from(first).is_ok_and(fits)) {
             Some((batch, &first)) => bail!("{}", rows_out_of_range(first, batch, [rows, size])),

@@ -30,7 +30,7 @@ impl PreparedBlock {
 
 impl Operand {
     /// Returns the slot of the input.
-    fn slot(&self) -> Option<SlotId> {
+    pub(super) fn slot(&self) -> Option<SlotId> {
         match *self {
             Operand::Slot(slot) | Operand::Dying(slot) => Some(slot),
             Operand::Constant(_) | Operand::Absent => None,
@@ -52,7 +52,7 @@ impl PreparedStep {
     }
 
     /// Whether prepare added the step to move a value to the device or to the host.
-    fn is_transfer(&self) -> bool {
+    pub(super) fn is_transfer(&self) -> bool {
         self.added && self.name == TRANSFER
     }
 }

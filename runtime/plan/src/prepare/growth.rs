@@ -1,30 +1,55 @@
-//! Finds the values of the state that grow in place.
+//! Finds the values of the state that change in place.
 //!
-//! If a Concat appends rows to an input of the state, and its result is the output that the state takes, a run with a state
-//! writes only the new rows, behind the old ones. No other step may read the elements of the input. Steps that read the
-//! result get its storage with spare elements between the rows if their kernels can read that, or else a copy.
+//! If a step writes rows into an input of the state, and its result is the output that the state takes, a run with a state
+//! writes only these rows, into the storage of the state. No other step may read the elements of the input. Steps that read
+//! the result get its storage with spare elements between the rows if their kernels can read that, or else a copy.
+//!
+//! On a GPU, a value of the state stays there, so the transfers at the border of the plan do nothing in such a run.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::{Operand, PreparedBlock, PreparedStep, SlotId};
+use super::{Growth, Operand, PreparedBlock, PreparedStep, SlotId};
+use crate::axes;
 use crate::operator::Needs;
 use crate::ops::Op;
 use crate::plan::{Plan, StatePair};
 
+/// A step that writes rows into a value of the state.
+struct Writer {
+    step: usize,
+    axis: usize,
+    /// The axis, counted from the end.
+    from_end: usize,
+    /// The slots of the value before the step: the input of the plan, and its copy on a GPU.
+    before: HashSet<SlotId>,
+    /// The input of the step with the positions of the rows, if a GPU would read it, and its slot on the host.
+    positions: Option<(usize, SlotId)>,
+}
+
 impl PreparedBlock {
-    /// Marks the steps that append rows, and those that read the results. Returns which pairs of the state grow in place.
+    /// Marks the steps that write rows, those that read the results, and transfers. Returns which pairs of the state change
+    /// in place.
     pub fn find_growth(&mut self, plan: &Plan) -> Vec<bool> {
         let mut axes = HashMap::new();
         let mut grows = vec![false; plan.state.len()];
-        for (at, pair) in plan.state.iter().enumerate() {
-            if let Some((step, from_end)) = self.appends(pair, plan) {
-                self.steps[step].grows = Some(at);
-                axes.insert(SlotId::of(pair.output), from_end);
-                grows[at] = true;
+        for (pair, state) in plan.state.iter().enumerate() {
+            let Some(writer) = self.writer(state, plan) else { continue };
+            let present = SlotId::of(state.output);
+            self.steps[writer.step].grows = Some(Growth { pair, axis: writer.axis });
+            for step in self.steps.iter_mut().filter(|step| step.is_transfer()) {
+                let read = step.reads.first().copied().flatten();
+                step.carries |= read.is_some_and(|slot| slot == present || writer.before.contains(&slot));
             }
+            if let Some((input, slot)) = writer.positions {
+                self.steps[writer.step].inputs[input] = Operand::Slot(slot);
+                self.steps[writer.step].reads[input] = Some(slot);
+                self.keep(slot);
+            }
+            axes.insert(present, writer.from_end);
+            grows[pair] = true;
         }
-        for step in self.steps.iter_mut().filter(|_| !axes.is_empty()) {
+        for step in self.steps.iter_mut().filter(|step| !axes.is_empty() && !step.carries) {
             let axis = |slot: &Option<SlotId>| slot.and_then(|slot| axes.get(&slot).copied());
             let packs = |(i, slot)| axis(slot).is_some_and(|from_end| !step.kernel().reads_grown(i, from_end));
             step.packs = step.reads.iter().enumerate().map(packs).collect();
@@ -32,30 +57,73 @@ impl PreparedBlock {
         grows
     }
 
-    /// The step that appends rows to the value of a pair, if the value can grow in place; and its axis, from the end.
-    fn appends(&self, pair: &StatePair, plan: &Plan) -> Option<(usize, usize)> {
+    /// The step that writes rows into the value of a pair, if the value can change in place.
+    fn writer(&self, pair: &StatePair, plan: &Plan) -> Option<Writer> {
         let (past, present) = (SlotId::of(pair.input), SlotId::of(pair.output));
         let rank = plan.main.values.get(pair.input.at())?.kind.tensor().ok()?.rank()?;
         let at = self.steps.iter().position(|step| step.outputs.contains(&Some(present)))?;
-        let step = &self.steps[at];
-        let is_output =
-            |output: &Operand| matches!(*output, Operand::Slot(slot) | Operand::Dying(slot) if slot == past);
-        let reads_elements = |(other, step): (usize, &PreparedStep)| {
-            let mut read = step.reads.iter().enumerate().filter(|(_, slot)| **slot == Some(past));
-            other != at && read.any(|(i, _)| step.ops.needs(i) != Needs::Dims || step.ops.shares(i))
-        };
-        let is_alone = !self.outputs.iter().any(is_output) && !self.steps.iter().enumerate().any(reads_elements);
-        let axis = pair.axis?;
-        (step.joins(past, axis, rank) && is_alone).then(|| (at, rank - axis))
+        let (step, is_past) =
+            (&self.steps[at], |step: &&PreparedStep| step.is_transfer() && step.reads == [Some(past)]);
+        let mut before: HashSet<SlotId> = self.steps.iter().filter(is_past).flat_map(|step| step.outputs[0]).collect();
+        before.insert(past);
+        let axis = step.writes_into(&before, rank).filter(|axis| pair.axis.is_none_or(|own| own == *axis))?;
+        let is_output = |output: &Operand| output.slot().is_some_and(|slot| before.contains(&slot));
+        let is_read =
+            |(other, step): (usize, &PreparedStep)| other != at && !is_past(&step) && step.reads_elements(&before);
+        let stays = |step: &PreparedStep| !step.is_transfer() || step.delivers || step.reads != [Some(present)];
+        if self.outputs.iter().any(is_output)
+            || self.steps.iter().enumerate().any(is_read)
+            || !self.steps.iter().all(stays)
+        {
+            return None;
+        }
+        Some(Writer { step: at, axis, from_end: rank - axis, before, positions: self.positions(step)? })
+    }
+
+    /// The positions of the rows that a step writes, if they are on the host but a GPU reads a copy; `None` if they are only on
+    /// the GPU.
+    fn positions(&self, step: &PreparedStep) -> Option<Option<(usize, SlotId)>> {
+        let Some(slot) = step.positions() else { return Some(None) };
+        let made = self.steps.iter().find(|step| step.is_transfer() && step.outputs == [Some(slot)])?;
+        Some(Some((2, made.reads.first().copied().flatten()?)))
+    }
+
+    /// Keeps the value of a slot until the end of a run.
+    fn keep(&mut self, slot: SlotId) {
+        for step in &mut self.steps {
+            step.drops.retain(|dropped| *dropped != slot);
+            for input in step.inputs.iter_mut().filter(|input| **input == Operand::Dying(slot)) {
+                *input = Operand::Slot(slot);
+            }
+        }
     }
 }
 
 impl PreparedStep {
-    /// Whether the step concatenates the value of a slot and another one along an axis.
-    fn joins(&self, slot: SlotId, axis: usize, rank: usize) -> bool {
-        let Some(Op::Concat(concat)) = self.ops.single().map(Arc::as_ref) else { return false };
-        let own = usize::try_from(if concat.axis < 0 { concat.axis + rank as i64 } else { concat.axis });
-        let [first, second] = self.reads[..] else { return false };
-        own == Ok(axis) && first == Some(slot) && second != Some(slot) && self.channels.iter().all(Option::is_none)
+    /// The axis along which the step writes rows into the value in one of the slots, its input 0.
+    fn writes_into(&self, slots: &HashSet<SlotId>, rank: usize) -> Option<usize> {
+        let axis = match self.ops.single().map(Arc::as_ref)? {
+            Op::Concat(concat) if self.reads.len() == 2 => axes::resolve(concat.axis, rank).ok()?,
+            Op::TensorScatter(scatter) => axes::resolve(scatter.axis, rank).ok().filter(|axis| *axis > 0)?,
+            Op::AppendRows(_) => rank.checked_sub(2).filter(|axis| *axis > 0)?,
+            _ => return None,
+        };
+        let is_value = |slot: &Option<SlotId>| slot.is_some_and(|slot| slots.contains(&slot));
+        let is_first = self.reads.iter().enumerate().all(|(i, slot)| is_value(slot) == (i == 0));
+        (is_first && self.channels.iter().all(Option::is_none)).then_some(axis)
+    }
+
+    /// Whether the step reads elements of one of the slots, or makes a view of it.
+    fn reads_elements(&self, slots: &HashSet<SlotId>) -> bool {
+        let mut read = self.reads.iter().enumerate().filter(|(_, slot)| slot.is_some_and(|slot| slots.contains(&slot)));
+        read.any(|(i, _)| self.ops.needs(i) != Needs::Dims || self.ops.shares(i))
+    }
+
+    /// The slot of the positions of the rows that the step writes, if it reads them on a GPU.
+    fn positions(&self) -> Option<SlotId> {
+        match self.ops.single().map(Arc::as_ref)? {
+            Op::TensorScatter(_) if self.kernel.gpu().is_some() => self.reads.get(2).copied().flatten(),
+            _ => None,
+        }
     }
 }

@@ -43,7 +43,7 @@ use lifetime::Lifetimes;
 use misfit::Misfit;
 use placement::Border;
 pub(crate) use prepared::{
-    Hosted, Mark, NodeId, Operand, PreparedBlock, PreparedStep, SlotContent, SlotId, StepKernel,
+    Growth, Hosted, Mark, NodeId, Operand, PreparedBlock, PreparedStep, SlotContent, SlotId, StepKernel,
 };
 use release::Readers;
 use serde::Serialize;
@@ -59,7 +59,7 @@ pub struct Executable {
     pub(crate) device: Device,
     /// The blocks of channels of images on the CPU.
     pub(crate) blocking: Blocking,
-    /// For each pair of the state, whether a step appends rows to its value in place.
+    /// For each pair of the state, whether a step writes rows into its value in place.
     pub(crate) grows: Vec<bool>,
     /// For each input of the plan, whether a step on the host reads its elements. Empty if the device is the host.
     pub(crate) reads_on_host: Vec<bool>,
@@ -108,13 +108,15 @@ impl Executable {
         main.number(&mut Mark(0));
         let mut constants = preparing.constants;
         let mut reads_on_host = Vec::new();
-        let mut grows = vec![false; plan.state.len()];
-        if matches!(device, Device::Cpu) && plan.max_memory.is_none() {
-            grows = main.find_growth(&plan);
-        }
         if let Device::Gpu(_) = device {
             main.release_unread(&mut constants);
             main.find_deliveries();
+        }
+        let grows = match plan.max_memory {
+            None => main.find_growth(&plan),
+            Some(_) => vec![false; plan.state.len()],
+        };
+        if let Device::Gpu(_) = device {
             reads_on_host = main.inputs.iter().map(|&slot| main.reads(slot)).collect();
         }
         let addresses = addresses(constants.iter().filter(|_| plan.max_memory.is_some()));
@@ -301,6 +303,7 @@ fn assembled(graph: Graph, parts: Vec<Part>) -> PreparedBlock {
         host: node.host,
         delivers: false,
         grows: None,
+        carries: false,
         packs: Vec::new(),
         mark: Mark(0),
         origin: node.origin,

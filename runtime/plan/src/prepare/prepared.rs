@@ -1,5 +1,7 @@
 //! Prepared blocks and steps.
 
+use candle_plan_device::Gpu;
+
 use super::chain::Chain;
 use crate::device::Reason;
 use crate::dtype::DType;
@@ -87,13 +89,24 @@ pub(crate) struct PreparedStep {
     pub host: Option<Hosted>,
     /// Whether the step only delivers an output of the plan to the host, where no step reads it.
     pub delivers: bool,
-    /// The pair of the state that the step appends rows to, if it runs with a state; see [`super::growth`].
-    pub grows: Option<usize>,
+    /// The value of the state that the step writes rows into, if it runs with a state; see [`super::growth`].
+    pub grows: Option<Growth>,
+    /// Whether the step only carries such a value to or from the device. It does nothing in a run with a state.
+    pub carries: bool,
     /// For each input, whether it may be a tensor that grows, and the kernel cannot read it.
     pub packs: Vec<bool>,
     /// The number of the step among all steps of the plan and its nested blocks, counted from 1.
     pub mark: Mark,
     pub origin: OriginId,
+}
+
+/// A value of the state that changes in place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Growth {
+    /// The index of its pair.
+    pub pair: usize,
+    /// The axis of the rows.
+    pub axis: usize,
 }
 
 /// The kernel of a step, on the host or on a GPU. During prepare, `K` is a kernel of the host that is not packed yet.
@@ -111,6 +124,14 @@ impl StepKernel {
         match self {
             StepKernel::Host(kernel) => kernel.as_ref(),
             StepKernel::Gpu(placed) => placed,
+        }
+    }
+
+    /// Returns the GPU on which the kernel runs, if it is one of a GPU.
+    pub fn gpu(&self) -> Option<&Gpu> {
+        match self {
+            StepKernel::Host(_) => None,
+            StepKernel::Gpu(placed) => Some(&placed.gpu),
         }
     }
 

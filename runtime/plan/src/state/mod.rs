@@ -4,10 +4,13 @@
 //! these inputs from the state. If the run succeeds, its outputs take their place. The values stay on the session's device.
 //!
 //! A state holds on to the values of the last run until the next one has succeeded. Their storage is shared meanwhile, so
-//! no step overwrites it, and a run that fails leaves the state as it was. A value that [grows in
-//! place](crate::value::Grown) is longer after a run, and its former part is the same.
+//! no step overwrites it, and a run that fails leaves the state as it was. Steps change some values [in
+//! place](crate::value::Grown): they write new rows, mostly behind the others. A run that fails [writes the former rows
+//! back](crate::growing).
 
 mod file;
+#[cfg(test)]
+mod growth_tests;
 mod pairs;
 mod start;
 #[cfg(test)]
@@ -15,21 +18,38 @@ mod tests;
 mod truncate;
 mod values;
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use candle_plan_kernels::threads::Threads;
 
 use crate::error::{Error, Result};
+use crate::growing::Growing;
 use crate::plan::ValueId;
 use crate::request::Request;
 use crate::session::Session;
 use crate::value::{Array, Value};
 use pairs::Pairs;
-pub use start::Start;
-use values::{length_of, packed, settled};
+use start::Start;
+use values::{hollow, length_of, packed, settled};
 
-/// The values that runs of one plan hand on. A clone is a fork: it shares the values until one of the two goes on.
+/// The values that runs of one plan hand on, such as the caches of a language model. They stay on the session's device. A
+/// clone is a fork: it shares the values until one of the two goes on.
+///
+/// ```
+/// use candle_plan::{Error, Request, Session, Value};
+///
+/// # fn main() -> Result<(), Error> {
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/state.plan");
+/// let session = Session::builder(path).build()?;
+/// let mut state = session.new_state()?;
+/// for rows in [3, 1] {
+///     let x = Value::new(vec![1f32; rows * 4], &[rows, 4])?;
+///     session.run_with(&mut state, vec![x], &Request::default())?;
+/// }
+/// assert_eq!(state.length(), Some(4));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct State {
     pairs: Arc<Pairs>,
@@ -39,14 +59,25 @@ pub struct State {
 }
 
 impl Session {
-    /// Makes a state for runs of this plan, of this session and of others with the same plan.
+    /// Makes a state for runs of this plan, of this session and of others with the same plan. It begins with zeros, with
+    /// size 0 along the axis that grows.
     ///
     /// # Errors
-    /// [`Error::State`] if the plan has no state, or `start` names no input or dimension of it; [`Error::Input`] if an
-    /// initial value does not fit its input.
-    pub fn new_state(&self, start: Start) -> Result<State> {
+    /// [`Error::State`] if the plan has no state.
+    pub fn new_state(&self) -> Result<State> {
+        self.new_state_from(Vec::new(), Vec::new())
+    }
+
+    /// [`Session::new_state`] with these first values, by the names of inputs. The others are zeros. `sizes` are sizes of
+    /// the zeros: of a symbol (`batch`), or of a dimension of an input (`state.1`). A run decides the sizes of symbols
+    /// that the other inputs have too.
+    ///
+    /// # Errors
+    /// [`Error::State`] if the plan has no state, or no input or dimension of a name; [`Error::Input`] if a value does not
+    /// fit its input.
+    pub fn new_state_from(&self, values: Vec<(String, Value)>, sizes: Vec<(String, usize)>) -> Result<State> {
         let pairs = Pairs::of(&self.executable)?;
-        let start = start.checked(&pairs)?;
+        let start = Start { values, sizes }.checked(&pairs)?;
         let values = start.values(&pairs);
         Ok(State { pairs: Arc::new(pairs), start: Arc::new(start), values })
     }
@@ -72,15 +103,23 @@ impl Session {
         let inputs = state.inputs(self, inputs).inspect_err(|_| state.forget(&undecided))?;
         let (outputs, kept) = state.pairs.outputs(request.only);
         let request = Request { only: Some(&outputs), ..*request };
-        let growing = RefCell::new(std::mem::take(&mut state.values));
+        let growing = Growing::of(std::mem::take(&mut state.values));
         let run = self.executable.run_keeping(inputs, &self.threads, &request, (kept, Some(&growing)));
-        state.values = growing.into_inner();
-        let taken = run.and_then(|mut results| {
-            state.take(results.split_off(kept))?;
-            Ok(results)
+        let run = run.and_then(|mut results| {
+            let values = state.taken(results.split_off(kept))?;
+            Ok((results, values))
         });
-        let results = taken.inspect_err(|_| state.forget(&undecided))?;
-        results.into_iter().map(|value| packed(value, &self.threads)).collect()
+        match run {
+            Ok((results, values)) => {
+                state.values = values;
+                results.into_iter().map(|value| packed(value, &self.threads)).collect()
+            }
+            Err(error) => {
+                state.values = growing.restored().unwrap_or_default(); // `check` refuses a state without values
+                state.forget(&undecided);
+                Err(error)
+            }
+        }
     }
 }
 
@@ -126,8 +165,11 @@ impl State {
         for (pair, value) in self.pairs.list.iter().zip(&self.values) {
             let copy = match value {
                 None => continue,
-                Some(Value::Tensor(array)) if array.is_on_device() => array.to_host()?.into(),
                 Some(value) => packed(value.clone(), &Threads::serial())?,
+            };
+            let copy = match copy {
+                Value::Tensor(array) if array.is_on_device() => array.to_host()?.into(),
+                copy => copy,
             };
             values.push((pair.input.name.as_str(), copy));
         }
@@ -135,7 +177,10 @@ impl State {
     }
 
     fn arrays(&self) -> impl Iterator<Item = &Array> {
-        self.values.iter().flatten().filter_map(|value| value.tensor().ok())
+        self.values.iter().flatten().filter_map(|value| match value {
+            Value::Grown(grown) => Some(grown.storage().0),
+            value => value.tensor().ok(),
+        })
     }
 
     /// Checks that a session can go on with the state.
@@ -147,7 +192,7 @@ impl State {
             return Err(Error::State("the state belongs to another plan: make one with this session".to_string()));
         }
         if self.values.len() != self.pairs.list.len() {
-            return Err(Error::State("a run with the state panicked: reset the state".to_string()));
+            return Err(Error::State("a run with the state broke off: reset the state".to_string()));
         }
         match self.arrays().map(Array::device).find(|device| *device != "cpu" && *device != session.device()) {
             None => Ok(()),
@@ -171,12 +216,9 @@ impl State {
         let grows = &session.executable.grows;
         for ((pair, value), &grows) in self.pairs.list.iter().zip(&mut self.values).zip(grows) {
             let first = value.clone().map_or_else(|| self.start.zeros(pair, &named), Ok)?;
-            let ready = if grows { pair.growing(first)? } else { packed(first, &session.threads)? };
-            held.push(match &ready {
-                Value::Grown(grown) => Array::hollow(grown.dims(), grown.dtype()).into(),
-                other => other.clone(),
-            });
-            *value = Some(ready);
+            let first = if grows { first } else { packed(first, &session.threads)? };
+            held.push(if grows { hollow(&first)? } else { first.clone() });
+            *value = Some(first);
         }
         let mut inputs = vec![Value::None; kinds.len()];
         for (&at, value) in places.iter().zip(given) {
@@ -195,14 +237,13 @@ impl State {
         }
     }
 
-    /// Takes the outputs of a run as the next values.
-    fn take(&mut self, results: Vec<Value>) -> Result<()> {
+    /// The next values, from the outputs of a run.
+    fn taken(&self, results: Vec<Value>) -> Result<Vec<Option<Value>>> {
         let mut values = Vec::with_capacity(results.len());
         for (pair, value) in self.pairs.list.iter().zip(results) {
             pair.check(&value, &format!(" as the output {:?} of the run before it", pair.output.name))?;
             values.push(Some(settled(value)?));
         }
-        self.values = values;
-        Ok(())
+        Ok(values)
     }
 }

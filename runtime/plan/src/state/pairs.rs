@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::plan::{StatePair, ValueId};
 use crate::prepare::Executable;
 use crate::types::Type;
-use crate::value::{Grown, Value};
+use crate::value::Value;
 
 /// The pairs of a plan, and the plan that they belong to.
 #[derive(Debug)]
@@ -91,17 +91,6 @@ impl Pairs {
 }
 
 impl NamedPair {
-    /// The value in storage with capacity for more rows.
-    ///
-    /// # Errors
-    /// There is no memory, or the value is no tensor on the host.
-    pub fn growing(&self, value: Value) -> Result<Value> {
-        match (value, self.axis) {
-            (Value::Tensor(array), Some(axis)) => Ok(Value::Grown(Box::new(Grown::of(&array, axis, 0)?))),
-            (value, _) => Ok(value),
-        }
-    }
-
     /// Checks that a value has the type of the input; `source` says where it comes from.
     ///
     /// # Errors

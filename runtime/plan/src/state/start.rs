@@ -9,13 +9,12 @@ use crate::error::{Error, Result};
 use crate::types::{Dim, TensorType, Type};
 use crate::value::{Array, Value};
 
-/// The values with which a state begins. By default, they are zeros, with size 0 along the axis that grows.
-#[derive(Debug, Clone, Default)]
-pub struct Start {
+/// The values with which a state begins. The others are zeros, with size 0 along the axis that grows.
+#[derive(Debug, Clone)]
+pub(super) struct Start {
     /// Values by the names of inputs.
     pub values: Vec<(String, Value)>,
-    /// Sizes of the zeros: of a symbol (`batch`), or of a dimension of an input (`state.1`). A run decides the sizes of
-    /// symbols that the other inputs have too.
+    /// Sizes of the zeros: of a symbol (`batch`), or of a dimension of an input (`state.1`).
     pub sizes: Vec<(String, usize)>,
 }
 

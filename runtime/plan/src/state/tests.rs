@@ -40,7 +40,7 @@ fn numbers(value: Value) -> Vec<f32> {
 
 #[test]
 fn rows_are_written_behind_the_others() {
-    let (session, mut state) = (session(None), session(None).new_state(Start::default()).expect("it has a state"));
+    let (session, mut state) = (session(None), session(None).new_state().expect("it has a state"));
     let mut expected = Vec::new();
     let mut storages = Vec::new();
     for step in 0..40 {
@@ -58,7 +58,7 @@ fn rows_are_written_behind_the_others() {
 #[test]
 fn forks_and_failures_leave_the_others_alone() {
     let session = session(None);
-    let mut state = session.new_state(Start::default()).expect("it has a state");
+    let mut state = session.new_state().expect("it has a state");
     run(&session, &mut state, rows(3, 0.0)).expect("it runs");
     let mut fork = state.clone();
     run(&session, &mut state, rows(1, 50.0)).expect("it runs");
@@ -82,8 +82,8 @@ fn forks_and_failures_leave_the_others_alone() {
 fn results_are_the_same_with_a_limit_of_memory() {
     // With a limit, values do not grow in place.
     let (free, limited) = (session(None), session(Some(1 << 20)));
-    let mut state = free.new_state(Start::default()).expect("it has a state");
-    let mut other = limited.new_state(Start::default()).expect("it has a state");
+    let mut state = free.new_state().expect("it has a state");
+    let mut other = limited.new_state().expect("it has a state");
     let only = [0, 1];
     for step in 0..5 {
         let request = Request { only: Some(&only), ..Request::default() };
@@ -104,7 +104,7 @@ fn results_are_the_same_with_a_limit_of_memory() {
 #[test]
 fn a_state_after_a_panic_is_refused() {
     let session = session(None);
-    let mut state = session.new_state(Start::default()).expect("it has a state");
+    let mut state = session.new_state().expect("it has a state");
     state.values.clear();
     assert!(run(&session, &mut state, rows(1, 0.0)).is_err());
     state.reset();

@@ -3,13 +3,24 @@
 use candle_plan_kernels::threads::Threads;
 
 use crate::error::Result;
-use crate::value::Value;
+use crate::value::{Array, Value};
 
 /// The value as a tensor without spare elements between its rows.
 pub(super) fn packed(value: Value, threads: &Threads) -> Result<Value> {
     match value {
         Value::Grown(grown) => Ok(grown.to_array(threads)?.into()),
         other => Ok(other),
+    }
+}
+
+/// The dimensions of a value, without its elements.
+///
+/// # Errors
+/// The value is no tensor.
+pub(super) fn hollow(value: &Value) -> Result<Value> {
+    match value {
+        Value::Grown(grown) => Ok(Array::hollow(grown.dims(), grown.dtype()).into()),
+        other => other.tensor().map(|array| Array::hollow(array.dims(), array.dtype()).into()),
     }
 }
 

@@ -1,45 +1,44 @@
-//! Tensors that grow along an axis, in storage that is longer than they are.
+//! Tensors of a state that change row by row, and may be shorter than their storage.
 
 use candle_plan_descriptors::broadcast::Dims;
 
-use crate::array::words;
+use super::rows::{Edit, Mover, Runs};
 use crate::array::Array;
-use crate::by_width;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 
-/// The smallest capacity along the axis.
+/// The smallest capacity along the axis of a tensor that has grown.
 const LEAST: usize = 16;
 
-/// A tensor on the host that grows along an axis. A clone shares the storage until one of the two grows.
+/// A tensor, on the host or on a device, whose rows along an axis change in place. Its storage may be longer. A clone shares
+/// the storage until one of the two changes.
 #[derive(Debug, Clone)]
 pub struct Grown {
-    /// The storage: a tensor with the dimensions of this one, except that it is longer along the axis. Elements beyond the
-    /// present length mean nothing.
+    /// The storage: a tensor with the dimensions of this one, except that it may be longer along the axis. Elements beyond
+    /// the present length mean nothing.
     storage: Array,
     axis: usize,
     dims: Dims,
+    /// The number of rows before those that are known to be zeros.
+    filled: usize,
+}
+
+/// Rows as they were before a step changed them.
+#[derive(Debug)]
+pub(crate) struct Former {
+    rows: Array,
+    /// The first matrix, and the first row in it.
+    start: [usize; 2],
 }
 
 impl Grown {
-    /// Copies a tensor into storage with capacity for `more` elements along the axis.
+    /// A tensor that shares the storage of another one until it changes.
     ///
     /// # Errors
-    /// The allocation fails, or the tensor has no such axis or is not on the host.
-    pub fn of(array: &Array, axis: usize, more: usize) -> Result<Grown> {
-        let length = array.dims().get(axis).ok_or_else(|| Error::op(format!("there is no axis {axis}")))?;
-        let mut grown = Grown::with_capacity(array.dims(), array.dtype(), axis, capacity(*length, more)?)?;
-        grown.write(array)?;
-        Ok(grown)
-    }
-
-    /// A tensor of the length 0, and of these dimensions along the other axes.
-    fn with_capacity(dims: &[usize], dtype: DType, axis: usize, capacity: usize) -> Result<Grown> {
-        let mut dims = Dims::from_slice(dims);
-        dims[axis] = capacity;
-        let storage = empty(&dims, dtype)?;
-        dims[axis] = 0;
-        Ok(Grown { storage, axis, dims })
+    /// The tensor has no such axis.
+    pub fn of(array: &Array, axis: usize) -> Result<Grown> {
+        let length = *array.dims().get(axis).ok_or_else(|| Error::op(format!("there is no axis {axis}")))?;
+        Ok(Grown { storage: array.clone(), axis, dims: Dims::from_slice(array.dims()), filled: length })
     }
 
     /// The dimensions.
@@ -52,7 +51,7 @@ impl Grown {
         self.storage.dtype()
     }
 
-    /// The storage, and the axis along which it is longer than this tensor.
+    /// The storage, and the axis along which it may be longer than this tensor.
     pub fn storage(&self) -> (&Array, usize) {
         (&self.storage, self.axis)
     }
@@ -67,86 +66,123 @@ impl Grown {
         self.dims[self.axis]
     }
 
+    /// The number of rows before those that are known to be zeros.
+    pub(crate) fn filled(&self) -> usize {
+        self.filled
+    }
+
+    /// The same tensor, with zeros from a row on, as its caller knows.
+    pub(crate) fn filled_to(self, row: usize) -> Grown {
+        Grown { filled: row.min(self.length()), ..self }
+    }
+
     /// The first `length` elements along the axis, in the same storage.
     pub fn first(&self, length: usize) -> Grown {
         let mut first = self.clone();
         first.dims[self.axis] = length.min(self.length());
-        first
+        first.filled_to(self.filled)
     }
 
-    /// Returns this tensor with `new` behind it. It lies in the same storage if that has the capacity and nothing else
-    /// shares it. Otherwise, this tensor moves to new storage too. The elements of this tensor stay the same.
+    /// Moves to other storage unless this one has the capacity for `length` rows and nothing else shares it. The elements
+    /// stay the same.
     ///
     /// # Errors
-    /// The dimensions or dtypes differ, or the allocation fails.
-    pub fn appended(&mut self, new: &Array) -> Result<Grown> {
-        let more = new.dims().get(self.axis).copied().unwrap_or(0);
-        let fits = |(axis, (own, other)): (usize, (&usize, &usize))| axis == self.axis || own == other;
-        let fit = self.dims.len() == new.rank() && self.dims.iter().zip(new.dims()).enumerate().all(fits);
-        if !fit || self.dtype() != new.dtype() {
-            let (old, other) =
-                (format!("{} {:?}", self.dtype(), self.dims()), format!("{} {:?}", new.dtype(), new.dims()));
-            return Err(Error::op(format!("cannot concatenate {old} and {other} along axis {}", self.axis)));
+    /// The allocation fails, or the length is too large.
+    pub(crate) fn reserve(&mut self, length: usize, mover: &dyn Mover) -> Result<()> {
+        if length <= self.capacity() && self.storage.is_alone() {
+            return Ok(());
         }
-        let fits = self.length().checked_add(more).is_some_and(|needed| needed <= self.capacity());
-        if !fits || !self.storage.is_alone() {
-            *self = self.moved(more)?;
+        match length <= self.length() {
+            true => self.move_to(self.length(), mover),
+            false => self.move_to(capacity(length, self.length())?, mover),
         }
-        let length = self.length();
-        self.write(new)?;
-        let longer = self.clone();
-        self.dims[self.axis] = length;
-        Ok(longer)
+    }
+
+    /// Moves to storage with a capacity of `capacity` rows, which is not less than the length.
+    ///
+    /// # Errors
+    /// The allocation fails.
+    pub(crate) fn move_to(&mut self, capacity: usize, mover: &dyn Mover) -> Result<()> {
+        let mut dims = self.dims.clone();
+        dims[self.axis] = capacity;
+        let mut storage = mover.zeros(&dims, self.dtype())?;
+        let all = [self.dims[..self.axis].iter().product(), self.length()];
+        let [from, to] = [self.storage.dims(), &dims[..]].map(|dims| Runs::of(dims, self.axis, [0; 2], all));
+        if !to.is_empty() {
+            mover.copy((&self.storage, from), (&mut storage, to))?;
+        }
+        self.storage = storage;
+        Ok(())
+    }
+
+    /// The rows that edits are about to change, as they are now.
+    ///
+    /// # Errors
+    /// The allocation fails.
+    pub(crate) fn former(&self, edits: &[Edit], mover: &dyn Mover) -> Result<Vec<Former>> {
+        let held = |edit: &Edit| edit.to.start..edit.to.end.min(self.length());
+        let former = |edit: &Edit| {
+            let (start, count) = ([edit.matrices.start, edit.to.start], [edit.matrices.len(), held(edit).len()]);
+            let from = self.runs(start, count);
+            let mut rows = mover.zeros(&[from.count, from.length], self.dtype())?;
+            mover.copy((&self.storage, from), (&mut rows, Runs { offset: 0, pitch: from.length, ..from }))?;
+            Ok(Former { rows, start })
+        };
+        let is_held = |edit: &&Edit| !self.runs([0; 2], [edit.matrices.len(), held(edit).len()]).is_empty();
+        edits.iter().filter(is_held).map(former).collect()
+    }
+
+    /// Takes edits back.
+    ///
+    /// # Errors
+    /// The device fails, or there is no memory.
+    pub(crate) fn restore(&mut self, former: &[Former], mover: &dyn Mover) -> Result<()> {
+        self.reserve(self.length(), mover)?;
+        for Former { rows, start } in former {
+            let to = Runs { count: rows.dims()[0], length: rows.dims()[1], ..self.runs(*start, [0; 2]) };
+            mover.copy((rows, Runs { offset: 0, pitch: to.length, ..to }), (&mut self.storage, to))?;
+        }
+        Ok(())
+    }
+
+    /// Returns this tensor with `length` rows, after edits that take their rows from `new`. It lies in the same storage, which
+    /// [has the capacity](Grown::reserve). Unless an edit changes the first [`Grown::length`] rows, this tensor stays the same.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub(crate) fn edited(&mut self, length: usize, edits: &[Edit], new: &Array, mover: &dyn Mover) -> Result<Grown> {
+        for edit in edits {
+            let (matrix, count) = (edit.matrices.start, [edit.matrices.len(), edit.to.len()]);
+            let to = self.runs([matrix, edit.to.start], count);
+            match edit.from {
+                _ if to.is_empty() => {}
+                None => mover.clear((&mut self.storage, to))?,
+                Some(row) => {
+                    let from = Runs::of(new.dims(), self.axis, [matrix, row], count);
+                    mover.copy((new, from), (&mut self.storage, to))?;
+                }
+            }
+        }
+        let mut edited = self.clone();
+        edited.dims[self.axis] = length;
+        Ok(edited.filled_to(length))
+    }
+
+    /// Rows of the storage.
+    fn runs(&self, start: [usize; 2], count: [usize; 2]) -> Runs {
+        Runs::of(self.storage.dims(), self.axis, start, count)
     }
 
     /// The size of the storage along the axis.
     fn capacity(&self) -> usize {
         self.storage.dims()[self.axis]
     }
-
-    /// Returns this tensor in new storage with capacity for `more` elements along the axis.
-    fn moved(&self, more: usize) -> Result<Grown> {
-        let mut moved = Grown::with_capacity(&self.dims, self.dtype(), self.axis, capacity(self.length(), more)?)?;
-        moved.write_rows(&self.storage, self.length())?;
-        Ok(moved)
-    }
-
-    /// Writes a tensor behind the elements, and adds its length.
-    fn write(&mut self, new: &Array) -> Result<()> {
-        self.write_rows(new, new.dims()[self.axis])
-    }
-
-    /// Writes the first `more` elements along the axis of a tensor behind the elements, and adds their number.
-    fn write_rows(&mut self, new: &Array, more: usize) -> Result<()> {
-        let inner: usize = self.dims[self.axis + 1..].iter().product();
-        let (start, count) = (self.length() * inner, more * inner);
-        let [to_pitch, from_pitch] = [self.capacity(), new.dims()[self.axis]].map(|size| size * inner);
-        if count > 0 {
-            by_width!(new.dtype(), W => {
-                let from = words::read::<W>(new)?.chunks_exact(from_pitch);
-                words::update::<W>(&mut self.storage, |to| {
-                    for (to, from) in to.chunks_exact_mut(to_pitch).zip(from) {
-                        to[start..start + count].copy_from_slice(&from[..count]);
-                    }
-                })
-            })?;
-        }
-        self.dims[self.axis] += more;
-        Ok(())
-    }
 }
 
-/// The capacity for `length` elements and `more`, so that copies take constant time for each element on average.
-fn capacity(length: usize, more: usize) -> Result<usize> {
-    let needed = length.checked_add(more).ok_or_else(|| Error::op(format!("{length} and {more} are too many")))?;
-    Ok(needed.max(needed.saturating_add(length / 2)).max(LEAST))
-}
-
-/// A tensor of zeros.
-fn empty(dims: &[usize], dtype: DType) -> Result<Array> {
-    by_width!(dtype, W => {
-        words::array(words::alloc_uninit::<W>(dims)?.fill(0), dims, dtype)
-    })
+/// The capacity for `length` elements instead of `former` ones, so that copies take constant time for each element on average.
+fn capacity(length: usize, former: usize) -> Result<usize> {
+    let capacity = length.checked_add(former / 2).ok_or_else(|| Error::op(format!("{length} rows are too many")))?;
+    Ok(capacity.max(LEAST))
 }
 
 #[cfg(test)]
@@ -154,6 +190,7 @@ mod tests {
     use candle_plan_kernels::threads::Threads;
 
     use super::*;
+    use crate::value::rows::OnHost;
 
     fn numbers(from: u16, dims: &[usize]) -> Array {
         let count = dims.iter().product::<usize>() as u16;
@@ -165,12 +202,24 @@ mod tests {
         (array.dims().to_vec(), array.read::<u16>().expect("uint16").to_vec())
     }
 
+    /// The tensor with the rows of `new` behind its own, along axis 1.
+    fn appended(grown: &mut Grown, new: &Array) -> Grown {
+        let (start, end) = (grown.length(), grown.length() + new.dims()[1]);
+        let edits = [Edit { matrices: 0..new.dims()[0], to: start..end, from: Some(0) }];
+        grown.reserve(end, &OnHost).expect("there is memory");
+        assert!(grown.former(&edits, &OnHost).expect("there is memory").is_empty());
+        grown.edited(end, &edits, new, &OnHost).expect("it has the capacity")
+    }
+
     #[test]
     fn it_grows_in_place() {
-        let mut grown = Grown::of(&numbers(0, &[2, 1, 2]), 1, 0).expect("there is memory");
+        let first = numbers(0, &[2, 1, 2]);
+        let mut grown = Grown::of(&first, 1).expect("it has the axis");
+        assert!(grown.storage.shares_storage_with(&first));
+        grown = appended(&mut grown, &numbers(4, &[2, 1, 2]));
         let before = grown.storage.storage();
-        for at in 1..LEAST {
-            let longer = grown.appended(&numbers(at as u16 * 4, &[2, 1, 2])).expect("it fits");
+        for at in 2..LEAST {
+            let longer = appended(&mut grown, &numbers(at as u16 * 4, &[2, 1, 2]));
             assert_eq!((grown.length(), longer.length()), (at, at + 1));
             grown = longer;
         }
@@ -178,30 +227,47 @@ mod tests {
         let expected: Vec<u16> =
             (0..2u16).flat_map(|i| (0..16u16).flat_map(move |j| [4 * j + 2 * i, 4 * j + 2 * i + 1])).collect();
         assert_eq!(seen(&grown), (vec![2, 16, 2], expected.clone()));
-        let longer = grown.appended(&numbers(64, &[2, 1, 2])).expect("it moves");
+        let longer = appended(&mut grown, &numbers(64, &[2, 1, 2]));
         assert_ne!(longer.storage.storage(), before);
         assert_eq!((longer.length(), longer.storage.dims()[1]), (17, 25));
         assert_eq!(seen(&grown).1, expected);
+        assert_eq!(first.read::<u16>().expect("uint16"), [0, 1, 2, 3]);
     }
 
     #[test]
     fn forks_do_not_see_each_other() {
-        let mut one = Grown::of(&numbers(0, &[2, 2]), 1, 0).expect("there is memory");
+        let mut one = Grown::of(&numbers(0, &[2, 2]), 1).expect("it has the axis");
         let mut other = one.first(1);
-        let one = one.appended(&numbers(10, &[2, 1])).expect("it fits");
-        let other = other.appended(&numbers(20, &[2, 1])).expect("it fits");
+        let one = appended(&mut one, &numbers(10, &[2, 1]));
+        let other = appended(&mut other, &numbers(20, &[2, 1]));
         assert_eq!(seen(&one), (vec![2, 3], vec![0, 1, 10, 2, 3, 11]));
         assert_eq!(seen(&other), (vec![2, 2], vec![0, 20, 2, 21]));
     }
 
     #[test]
-    fn other_shapes_are_refused() {
-        let mut grown = Grown::of(&numbers(0, &[2, 1]), 1, 0).expect("there is memory");
-        for new in [numbers(0, &[3, 1]), numbers(0, &[2]), Array::new(vec![0i16; 2], &[2, 1]).expect("two")] {
-            assert!(grown.appended(&new).is_err());
-        }
-        assert!(Grown::of(&numbers(0, &[2]), 1, 0).is_err() && Grown::of(&numbers(0, &[2]), 0, usize::MAX).is_err());
-        let nothing = grown.appended(&numbers(0, &[2, 0])).expect("no row");
-        assert_eq!(seen(&nothing), (vec![2, 1], vec![0, 1]));
+    fn edits_are_taken_back() {
+        let mut grown = Grown::of(&numbers(0, &[3, 4, 1]), 1).expect("an axis");
+        let new = numbers(20, &[3, 2, 1]);
+        let edits = [
+            Edit { matrices: 1..3, to: 1..3, from: Some(0) },
+            Edit { matrices: 0..1, to: 3..5, from: Some(0) },
+            Edit { matrices: 2..3, to: 3..5, from: None },
+        ];
+        let before = seen(&grown);
+        grown.reserve(5, &OnHost).expect("there is memory");
+        let former = grown.former(&edits, &OnHost).expect("there is memory");
+        let edited = grown.edited(5, &edits, &new, &OnHost).expect("it has the capacity");
+        assert_eq!(seen(&edited).1, [0, 1, 2, 20, 21, 4, 22, 23, 7, 0, 8, 24, 25, 0, 0]);
+        assert_ne!(seen(&grown), before);
+        drop(edited);
+        let storage = grown.storage.storage();
+        grown.restore(&former, &OnHost).expect("there is memory");
+        assert_eq!((seen(&grown), grown.storage.storage()), (before, storage));
+    }
+
+    #[test]
+    fn other_axes_and_sizes_are_refused() {
+        let mut grown = Grown::of(&numbers(0, &[2]), 0).expect("it has the axis");
+        assert!(Grown::of(&numbers(0, &[2]), 1).is_err() && grown.reserve(usize::MAX, &OnHost).is_err());
     }
 }

@@ -5,8 +5,10 @@ use std::sync::Arc;
 pub(crate) mod grown;
 pub(crate) mod held;
 pub(crate) mod items;
+pub(crate) mod rows;
 pub(crate) mod storages;
 pub(crate) mod strings;
+mod user;
 
 pub use crate::array::Array;
 use crate::dtype::DType;
@@ -22,18 +24,39 @@ pub use strings::Strings;
 /// The items of a sequence. Copies share them until one of the copies changes.
 pub type Items = items::Items<Value>;
 
-/// A value: an input, an output or a result of a step.
+/// An input or an output of a run: a tensor of numbers or strings, a sequence of values, or an absent optional.
+///
+/// A clone shares the elements. A run may overwrite an input that nothing else shares.
+///
+/// ```
+/// use candle_plan::{DType, Error, Value};
+///
+/// # fn main() -> Result<(), Error> {
+/// let x = Value::new(vec![1f32, 2.0, 3.0, 4.0], &[2, 2])?;
+/// assert_eq!((x.dtype(), x.dims()?), (Some(DType::Float32), &[2, 2][..]));
+/// assert_eq!(x.rows(1, 1)?.read::<f32>()?, [3.0, 4.0]);
+/// let tensor: candle_core::Tensor = x.into_candle()?;
+/// assert_eq!(Value::from_candle(&tensor, DType::Float32)?.describe(), "float32 [2, 2]");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub enum Value {
     /// A numeric tensor.
+    #[doc(hidden)]
     Tensor(Array),
     /// A tensor of strings.
+    #[doc(hidden)]
     Strings(Strings),
-    /// A numeric tensor of a state that grows in place. Only some kernels read it; a run gives the others a copy.
+    /// A numeric tensor of a state that changes in place. Only some kernels read it if its storage is longer; a run gives the
+    /// others a copy.
+    #[doc(hidden)]
     Grown(Box<Grown>),
     /// A sequence of values of one type.
+    #[doc(hidden)]
     Sequence(Items),
     /// An empty optional.
+    #[doc(hidden)]
     None,
 }
 
@@ -61,7 +84,15 @@ impl Value {
         }
     }
 
+    /// The address of the first element of a tensor on the host; 0 for other values, and for a tensor without elements.
+    #[doc(hidden)]
+    pub fn address(&self) -> usize {
+        let bytes = self.tensor().ok().and_then(|array| array.bytes_on_host().ok());
+        bytes.filter(|bytes| !bytes.is_empty()).map_or(0, |bytes| bytes.as_ptr().addr())
+    }
+
     /// Returns the tensor, or an error that describes the value.
+    #[doc(hidden)]
     pub fn tensor(&self) -> Result<&Array> {
         match self {
             Value::Tensor(array) => Ok(array),
@@ -97,12 +128,14 @@ impl Item for Value {
 }
 
 /// A value that shares the elements of the array.
+#[doc(hidden)]
 impl From<&Array> for Value {
     fn from(array: &Array) -> Value {
         Value::Tensor(array.clone())
     }
 }
 
+#[doc(hidden)]
 impl From<Array> for Value {
     fn from(array: Array) -> Value {
         Value::Tensor(array)

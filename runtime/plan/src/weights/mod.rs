@@ -2,7 +2,7 @@
 //! program.
 //!
 //! A plan [lists](crate::plan::NamedWeight) the constants that are weights of its model, as the model has them. A session
-//! may have other elements in their place: [`SessionBuilder::weights`](crate::builder::SessionBuilder::weights).
+//! may have other elements in their place: [`SessionBuilder::weights`](crate::SessionBuilder::weights).
 
 mod gguf;
 mod named;

@@ -15,6 +15,20 @@ use crate::error::{Error, Result};
 use crate::value::Array;
 
 /// Weights by name, which a session has instead of those of its plan.
+///
+/// ```
+/// use candle_core::{DType, Device, Tensor};
+/// use candle_plan::{Session, Weights};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/weights.plan");
+/// let mut weights = Weights::new(); // `Weights::read("tuned.safetensors")` reads a file.
+/// weights.insert_tensor("bias", &Tensor::zeros(3, DType::F32, &Device::Cpu)?)?;
+/// let session = Session::builder(path).weights(weights).build()?;
+/// assert_eq!(session.weights().len(), 2);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Default)]
 pub struct Weights {
     pub(super) tensors: BTreeMap<String, Weight>,
@@ -30,7 +44,7 @@ impl Weights {
     ///
     /// # Errors
     /// [`Error::Weights`] if the file cannot be read, is damaged, or has a type of elements that no plan has;
-    /// [`ErrorKind::Memory`](crate::error::ErrorKind::Memory) if the host lacks memory for a tensor.
+    /// [`ErrorKind::Memory`](crate::ErrorKind::Memory) if the host lacks memory for a tensor.
     pub fn read(path: impl AsRef<Path>) -> Result<Weights> {
         let path = path.as_ref();
         let refused = |reason: String| Error::Weights(vec![format!("{}: {reason}", path.display())]);
@@ -56,6 +70,7 @@ impl Weights {
     }
 
     /// Adds a weight. It replaces an earlier one of the same name.
+    #[doc(hidden)]
     pub fn insert(&mut self, name: impl Into<String>, array: Array) {
         self.tensors.insert(name.into(), Weight::Array(array));
     }
@@ -63,7 +78,7 @@ impl Weights {
     /// Adds a copy of a Candle tensor on the CPU. It replaces an earlier weight of the same name.
     ///
     /// # Errors
-    /// As [`Array::from_candle`]; also if no weight of a plan has the tensor's type.
+    /// The tensor is not on the CPU, no weight of a plan has its type, or the host lacks memory.
     pub fn insert_tensor(&mut self, name: impl Into<String>, tensor: &Tensor) -> Result<()> {
         let dtype = match tensor.dtype() {
             StorageDType::F16 => DType::Float16,

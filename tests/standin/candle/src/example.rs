@@ -1,8 +1,7 @@
 //! The example of docs/cuda.md.
 
 use candle_core::{Device, Tensor};
-use candle_plan::gpu_run::Outputs;
-use candle_plan::session::Session;
+use candle_plan::{Request, Session};
 
 use crate::Outcome;
 
@@ -14,8 +13,8 @@ pub fn run() -> Outcome {
     let tokens = Tensor::new(&[[1i64, 2, 3]], &device)?;
     // SAFETY: nobody writes into the tensor in place before the run has returned.
     let inputs = vec![unsafe { session.lend_tensor(&tokens) }?];
-    let outputs = session.run_for(inputs, Outputs::Device, &|| false)?;
-    let logits: Tensor = outputs[0].tensor()?.to_candle(&device)?;
+    let outputs = session.run_request(inputs, &Request::default().on_device())?;
+    let logits: Tensor = outputs[0].to_candle(&device)?;
     assert_eq!(logits.to_vec2::<f32>()?, [[1.0, 2.0, 3.0]]);
     Ok(())
 }

@@ -5,10 +5,7 @@ use std::path::Path;
 use candle_core::cuda_backend::{CudaStorage, CudaStorageSlice};
 use candle_core::op::BackpropOp;
 use candle_core::{DType, Device, Storage, Tensor};
-use candle_plan::dtype::DType as Logical;
-use candle_plan::gpu_run::Outputs;
-use candle_plan::session::Session;
-use candle_plan::value::{Array, Value};
+use candle_plan::{DType as Logical, Request, Session, Value};
 
 use crate::standin;
 use crate::Outcome;
@@ -57,12 +54,11 @@ fn lend(session: &Session, tensor: &Tensor) -> Result<Value> {
 }
 
 /// The outputs of a run on the device.
-fn on_device(session: &Session, inputs: Vec<Value>) -> Result<Vec<Array>> {
-    let outputs = session.run_for(inputs, Outputs::Device, &|| false)?;
-    outputs.iter().map(|value| Ok(value.tensor()?.clone())).collect()
+fn on_device(session: &Session, inputs: Vec<Value>) -> Result<Vec<Value>> {
+    Ok(session.run_request(inputs, &Request::default().on_device())?)
 }
 
-fn sum(session: &Session, x: &Tensor, y: &Tensor) -> Result<Array> {
+fn sum(session: &Session, x: &Tensor, y: &Tensor) -> Result<Value> {
     let inputs = vec![lend(session, x)?, lend(session, y)?];
     Ok(on_device(session, inputs)?.remove(0))
 }
@@ -114,7 +110,7 @@ fn streams(plan: &Path) -> Outcome {
     for first in 0..10 {
         let (x, y) = (matrix(&device, first as f32)?, matrix(&other, 1.0)?);
         let found = sum(&session, &x, &y)?.to_candle(&other)?;
-        let moved = lend(&session, &x)?.tensor()?.to_candle(&other)?;
+        let moved = lend(&session, &x)?.to_candle(&other)?;
         drop((x, y));
         // Another stream may now use memory that the first stream has freed.
         device.synchronize()?;
@@ -166,7 +162,7 @@ fn outlives(plan: &Path) -> Outcome {
     let unused = lend(&session, &matrix(&device, 5.0)?)?;
     drop(session);
     let tensor = outputs[0].to_candle(&device)?;
-    let unused = unused.tensor()?.to_candle(&device)?;
+    let unused = unused.to_candle(&device)?;
     drop(outputs);
     assert_eq!(tensor.to_vec2::<f32>()?[0], [3.0, 5.0, 7.0, 9.0]);
     assert_eq!(unused.to_vec2::<f32>()?[0], [5.0, 6.0, 7.0, 8.0]);
@@ -205,7 +201,7 @@ fn booleans(plan: &Path) -> Outcome {
     let device = Device::new_cuda_with_stream(0)?;
     let session = session(plan, "cuda")?;
     let bytes = lend(&session, &Tensor::new(&[0u8, 1, 1], &device)?)?;
-    let outputs = on_device(&session, vec![bytes.tensor()?.reinterpret(Logical::Bool)?.into()])?;
+    let outputs = on_device(&session, vec![bytes.reinterpret(Logical::Bool)?])?;
     let error = outputs[0].to_candle(&device).expect_err("Candle has no booleans").to_string();
     assert!(error.contains("Candle has no type for bool"), "{error}");
     let found = outputs[0].reinterpret(Logical::Uint8)?.to_candle(&device)?;
@@ -217,7 +213,7 @@ fn booleans(plan: &Path) -> Outcome {
 fn refused(plan: &Path) -> Outcome {
     let device = Device::new_cuda_with_stream(0)?;
     let session = warm(plan, &device)?;
-    refuses(&session, &matrix(&Device::Cpu, 1.0)?, "the tensor is on Cpu, not on cuda: Array::from_candle takes it");
+    refuses(&session, &matrix(&Device::Cpu, 1.0)?, "the tensor is on Cpu, not on cuda: Value::from_candle takes it");
     refuses(&self::session(plan, "cpu")?, &matrix(&device, 1.0)?, "Candle's device is cuda, and not cpu");
     let Device::Cuda(cuda) = &device else { return Err("a GPU".into()) };
     let slice = CudaStorageSlice::F4(cuda.alloc_zeros::<u8>(4)?);
@@ -225,7 +221,7 @@ fn refused(plan: &Path) -> Outcome {
     refuses(&session, &Tensor::from_storage(storage, 4, BackpropOp::none(), false), "no input is of Candle's type F4");
     let x = matrix(&device, 1.0)?;
     let found = sum(&session, &x, &x)?;
-    is_not_taken(&found, &Device::Cpu, "the tensor is on cuda, not on Cpu: Array::to_host");
+    is_not_taken(&found, &Device::Cpu, "the tensor is on cuda, not on Cpu: Value::to_host");
     is_not_taken(&found.to_host()?, &device, "the tensor is on the host");
     Ok(())
 }
@@ -255,7 +251,7 @@ fn refuses(session: &Session, tensor: &Tensor, text: &str) {
     assert!(error.contains(text), "{error}");
 }
 
-fn is_not_taken(array: &Array, device: &Device, text: &str) {
-    let error = array.to_candle(device).expect_err(text).to_string();
+fn is_not_taken(value: &Value, device: &Device, text: &str) {
+    let error = value.to_candle(device).expect_err(text).to_string();
     assert!(error.contains(text), "{error}");
 }

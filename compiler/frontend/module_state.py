@@ -1,4 +1,4 @@
-"""Protection of a PyTorch module from its own runs."""
+"""Protection of a PyTorch module from its own runs, and its evaluation mode."""
 
 from __future__ import annotations
 
@@ -11,9 +11,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["unchanged"]
+__all__ = ["evaluating", "unchanged"]
 
 _CONTAINERS = (dict, list, set, deque)
+
+
+@contextmanager
+def evaluating(module: torch.nn.Module) -> Iterator[None]:
+    """Put the module into evaluation mode, and restore the mode of each of its parts afterwards."""
+    modes = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, mode in modes:
+            part.training = mode
 
 
 @contextmanager

@@ -1,0 +1,97 @@
+"""Times a token of GPT-2 through a state, beside the same token with all caches fed in and out.
+
+`python benchmarks/state.py [MODEL.onnx]` prints, for each number of tokens in the caches, the time of a token in both
+ways, and the quartiles of their ratio. Both ways take turns in one process, with one thread for each processor. The
+model is GPT-2 small of transformers with random weights. If there is no such file, the program exports the model.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import compiler
+from compiler.runtime.state import State
+
+CONTEXTS = (128, 512, 896)
+ROUNDS, RUNS = 15, 4
+LAYERS, HEADS, SIZE = 12, 12, 64
+PAIRS = {f"{kind}_{at}": f"past_{2 * at + part}" for at in range(LAYERS) for part, kind in enumerate(("key", "value"))}
+
+Array = np.ndarray[Any, Any]
+
+
+def export(path: Path) -> None:
+    """Write the decoder, whose caches have any number of tokens."""
+    import torch
+
+    from models.gpt2_decode import OUTPUTS, build, inputs
+
+    dynamic = {name: {2: "past"} for name in PAIRS.values()}
+    with torch.no_grad():
+        compiler.export(build(), tuple(inputs().values()), path, dynamic, outputs=OUTPUTS, check=False)
+
+
+def caches(length: int) -> dict[str, Array]:
+    random = np.random.default_rng(0)
+    return {name: random.standard_normal((1, HEADS, length, SIZE), np.float32) for name in PAIRS.values()}
+
+
+def by_hand(session: compiler.Session, tokens: Array, first: dict[str, Array]) -> list[Array]:
+    """The logits of some tokens, with caches as inputs and outputs."""
+    held, found = first, []
+    for token in tokens:
+        outputs = session.run({"input_ids": token, **held})
+        held = {target: outputs[source] for source, target in PAIRS.items()}
+        found.append(outputs["logits"])
+    return found
+
+
+def with_state(session: compiler.Session, tokens: Array, state: State) -> list[Array]:
+    """The logits of some tokens, with caches in a state."""
+    return [session.run({"input_ids": token}, state=state)["logits"] for token in tokens]
+
+
+def seconds(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return (time.perf_counter() - began) / RUNS
+
+
+def measure(session: compiler.Session, length: int) -> tuple[list[float], list[float]]:
+    """The seconds of a token by hand and with a state, in each round."""
+    first, tokens = caches(length), np.arange(RUNS, dtype=np.int64).reshape(RUNS, 1, 1)
+    state = session.new_state(first)
+    expected, found = by_hand(session, tokens, first), with_state(session, tokens, state)
+    assert all((a == b).all() for a, b in zip(expected, found, strict=True)), "both ways give the same bits"
+    times: tuple[list[float], list[float]] = [], []
+    for _ in range(ROUNDS):
+        times[0].append(seconds(lambda: by_hand(session, tokens, first)))
+        state.truncate(length)
+        times[1].append(seconds(lambda: with_state(session, tokens, state)))
+    return times
+
+
+def main(path: Path) -> None:
+    if not path.exists():
+        export(path)
+    session = compiler.load(compiler.compile(path, compiler.Options(state=PAIRS)))
+    print(f"{session.threads} threads; tokens in the caches, ms by hand, ms with a state, ratio")
+    for length in CONTEXTS:
+        hand, state = measure(session, length)
+        low, median, high = statistics.quantiles((b / a for a, b in zip(hand, state, strict=True)), n=4)
+        milliseconds = [1e3 * statistics.median(times) for times in (hand, state)]
+        print(f"{length:>5} {milliseconds[0]:8.1f} {milliseconds[1]:8.1f}   {median:.2f}  {low:.2f}–{high:.2f}")
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parent.parent))  # for the package `models`
+    with tempfile.TemporaryDirectory() as folder:
+        main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(folder) / "gpt2.onnx")

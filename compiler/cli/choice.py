@@ -1,0 +1,72 @@
+"""The choice of the products that `candlec compile --precision auto` quantizes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from compiler.cli.output import console, table, working
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from compiler import Options
+    from compiler.accuracy.choice import Choice
+    from compiler.cli.given import Given
+
+__all__ = ["choice_data", "choose", "loss_option", "show_choice"]
+
+
+def _loss(_context: click.Context, _option: click.Parameter, value: str | None) -> float | None:
+    """A loss, such as `0.1%` or `0.001`."""
+    if value is None:
+        return None
+    try:
+        number = float(value.removesuffix("%")) / (100 if value.endswith("%") else 1)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < 1:
+        raise click.BadParameter(f"{value!r} is no loss: give a percentage, such as 0.5%")
+    return number
+
+
+def loss_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds `--max-loss`."""
+    option = click.option(
+        "--max-loss",
+        callback=_loss,
+        metavar="PERCENT",
+        help="With --precision auto, quantize as many products as possible while the outputs for the inputs of --input "
+        "change by at most this part of their norm, such as 0.5%. The model is compiled once for each product.",
+    )
+    return option(function)
+
+
+def choose(model: Path, options: Options, max_loss: float, given: Given) -> Choice:
+    """The choice for the given inputs, or for random ones."""
+    from compiler.accuracy.choice import choose_precision
+    from compiler.pipeline import compile_stored
+
+    quiet = replace(options, on_pass=None, on_model=None)
+    declared = compile_stored(model, replace(quiet, precision="f32", keep=())).inputs
+    inputs = given.arrays(declared)
+    with working(f"measuring the products of {model}"), given.suggest_sizes(declared):
+        made = choose_precision(model, max_loss, inputs, quiet)
+    return replace(made, options=replace(options, keep=made.options.keep))
+
+
+def choice_data(choice: Choice) -> dict[str, Any]:
+    """The choice as data."""
+    products = [{"weights": each.weights, "loss": each.loss, "changes": each.changes} for each in choice.products]
+    return {"loss": choice.loss, "products": products}
+
+
+def show_choice(choice: Choice) -> None:
+    """Print the loss of each product, if products were measured alone, and that of the choice."""
+    if choice.products:
+        rows = [(each.weights, f"{each.loss:.2%}", "int8" if each.changes else "f32") for each in choice.products]
+        table(("weights", ">loss alone", "precision"), rows)
+    console.print(f"the outputs change by {choice.loss:.2%} of their norm", soft_wrap=True)

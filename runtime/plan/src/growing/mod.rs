@@ -1,0 +1,181 @@
+//! The values of a state that change in place during a run.
+//!
+//! [Prepare](crate::prepare) marks the steps that write rows into such values. Each of them has [edits], which the run applies
+//! to the storage of the state. The run keeps the rows that the edits replace, and writes them back if it fails.
+
+mod edits;
+
+use std::cell::RefCell;
+
+use candle_plan_descriptors::strided::View;
+use candle_plan_device::Gpu;
+use candle_plan_kernels::threads::Threads;
+
+use crate::array::transfer::upload;
+use crate::error::{Error, Result};
+use crate::gpu::{copied, RowsOnGpu};
+use crate::kernel::{Call, Input};
+use crate::movable::copy_view;
+use crate::operator::Needs;
+use crate::prepare::{Growth, PreparedStep};
+use crate::value::grown::Former;
+use crate::value::rows::{Edits, Mover, OnHost};
+use crate::value::{Array, Grown, Value};
+
+/// The values of a state's pairs during a run.
+pub(crate) struct Growing {
+    values: RefCell<Vec<Option<Value>>>,
+    /// The rows that steps have replaced, with the indices of their pairs.
+    former: RefCell<Vec<(usize, Vec<Former>)>>,
+}
+
+impl Growing {
+    pub fn of(values: Vec<Option<Value>>) -> Growing {
+        Growing { values: RefCell::new(values), former: RefCell::default() }
+    }
+
+    /// Returns the values as they were before the run, whose results no longer exist.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub fn restored(self) -> Result<Vec<Option<Value>>> {
+        let mut values = self.values.into_inner();
+        for (pair, former) in self.former.into_inner() {
+            if let Some(Some(Value::Grown(grown))) = values.get_mut(pair) {
+                let gpu = grown.storage().0.in_buffer().ok().map(|(buffer, _)| buffer.gpu().clone());
+                with_mover(gpu.as_ref(), |mover| grown.restore(&former, mover))?;
+            }
+        }
+        Ok(values)
+    }
+
+    /// Runs a step that writes rows into a value of the state. Input 0 of the step has only its dimensions.
+    ///
+    /// # Errors
+    /// The rows do not fit, there is no memory, or the device fails.
+    pub fn run(&self, step: &PreparedStep, call: &Call) -> Result<Vec<Value>> {
+        let missing = || Error::op("there is no value that grows");
+        let Growth { pair, axis } = step.grows.ok_or_else(missing)?;
+        let mut values = self.values.borrow_mut();
+        let held = values.get_mut(pair).and_then(Option::as_mut).ok_or_else(missing)?;
+        let grown = growing(held, axis, step.kernel.gpu(), call.threads)?;
+        let Edits { length, list, filled } = step.edits(grown, call)?;
+        let edited = with_mover(step.kernel.gpu(), |mover| {
+            grown.reserve(length, mover)?;
+            self.former.borrow_mut().push((pair, grown.former(&list, mover)?));
+            grown.edited(length, &list, call.tensor(1)?, mover)
+        })?;
+        Ok(vec![Value::Grown(Box::new(edited.filled_to(filled)))])
+    }
+}
+
+/// Calls a function with the mover of a GPU, or of the host.
+fn with_mover<T>(gpu: Option<&Gpu>, work: impl FnOnce(&dyn Mover) -> Result<T>) -> Result<T> {
+    match gpu {
+        Some(gpu) => work(&RowsOnGpu(gpu)),
+        None => work(&OnHost),
+    }
+}
+
+/// Turns a value of a state into one that grows along an axis on a GPU, or on the host, if it does not yet.
+fn growing<'a>(value: &'a mut Value, axis: usize, gpu: Option<&Gpu>, threads: &Threads) -> Result<&'a mut Grown> {
+    let is_there = |array: &Array| array.is_on_device() == gpu.is_some();
+    if !matches!(value, Value::Grown(grown) if is_there(grown.storage().0) && grown.storage().1 == axis) {
+        let array = match &*value {
+            Value::Grown(grown) => grown.to_array(threads)?,
+            other => other.tensor()?.clone(),
+        };
+        let array = match gpu {
+            _ if is_there(&array) => array,
+            Some(gpu) => upload(gpu, &array)?,
+            None => array.to_host()?,
+        };
+        *value = Value::Grown(Box::new(Grown::of(&array, axis)?));
+    }
+    match value {
+        Value::Grown(grown) => Ok(grown),
+        other => Err(Error::op(format!("{} does not grow", other.describe()))),
+    }
+}
+
+/// Copies the inputs that grow, and that the step's kernel cannot read. A step that needs only the dimensions gets no
+/// elements.
+///
+/// # Errors
+/// There is no memory.
+pub(crate) fn pack(step: &PreparedStep, inputs: &mut [Input], threads: &Threads) -> Result<()> {
+    for (i, (input, _)) in inputs.iter_mut().zip(&step.packs).enumerate().filter(|(_, (_, packs))| **packs) {
+        let grown = match input {
+            Input::Shared(Value::Grown(grown)) => grown,
+            Input::Owned(Value::Grown(grown)) => &*grown,
+            _ => continue,
+        };
+        let packed = match step.ops.needs(i) {
+            Needs::Dims => Array::hollow(grown.dims(), grown.dtype()),
+            _ => grown.to_array(threads)?,
+        };
+        *input = Input::Owned(packed.into());
+    }
+    Ok(())
+}
+
+impl Grown {
+    /// The elements of a tensor that grows, in row-major order: a view if nothing lies between them, or a copy.
+    ///
+    /// # Errors
+    /// The allocation fails.
+    pub fn to_array(&self, threads: &Threads) -> Result<Array> {
+        let (storage, axis) = self.storage();
+        if storage.dims() == self.dims() {
+            return Ok(storage.clone());
+        }
+        if self.dims()[..axis].iter().all(|&dim| dim == 1) {
+            return storage.narrow_outer(axis, 0, self.length());
+        }
+        let mut view = View::contiguous(storage.dims());
+        view.dims[axis] = self.length();
+        match storage.is_on_device() {
+            true => copied(storage.in_buffer()?.0.gpu(), storage, &view),
+            false => copy_view(storage, &view, threads),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(dims: &[usize]) -> Array {
+        let count = dims.iter().product::<usize>() as u16;
+        Array::new((0..count).collect(), dims).expect("they fill the shape")
+    }
+
+    /// A tensor with spare capacity along axis 1.
+    fn spacious(dims: &[usize]) -> Grown {
+        let mut grown = Grown::of(&numbers(dims), 1).expect("it has the axis");
+        grown.move_to(16, &OnHost).expect("there is memory");
+        grown
+    }
+
+    #[test]
+    fn the_outermost_axis_needs_no_copy() {
+        let grown = spacious(&[1, 2, 2]);
+        let view = grown.to_array(&Threads::serial()).expect("a view");
+        assert!(view.shares_storage_with(grown.storage().0));
+        assert_eq!((view.dims(), view.read::<u16>().expect("uint16")), (&[1, 2, 2][..], &[0, 1, 2, 3][..]));
+    }
+
+    #[test]
+    fn another_axis_is_copied_without_the_spare_elements() {
+        let grown = spacious(&[2, 2, 3]);
+        let copy = grown.to_array(&Threads::new(2).expect("threads")).expect("there is memory");
+        assert!(!copy.shares_storage_with(grown.storage().0));
+        assert_eq!(
+            (copy.dims(), copy.read::<u16>().expect("uint16")),
+            (&[2, 2, 3][..], &(0..12).collect::<Vec<_>>()[..])
+        );
+        let whole = Grown::of(&numbers(&[2, 2, 3]), 1).expect("it has the axis");
+        let view = whole.to_array(&Threads::serial()).expect("a view");
+        assert!(view.shares_storage_with(whole.storage().0));
+    }
+}
