@@ -98,7 +98,10 @@ def test_a_run_does_not_dequantize_constants() -> None:
 
 
 def test_little_memory_keeps_the_codes() -> None:
-    """With little memory, each run dequantizes the weights; otherwise, no codes are left. Winograd's forms round otherwise."""
+    """With little memory, each run dequantizes the weights; otherwise, no codes are left.
+
+    Winograd's forms, which need memory, round otherwise.
+    """
     text, shape = GRAPHS["Conv"]
     plan, _ = compiled(model_of(text, w=normal(*shape)))
     full, low = compiler.load(plan), compiler.load(plan, memory="low")
