@@ -27,7 +27,7 @@ pub fn infer(op: &str, inputs: &str, constants: &[Option<&[u8]>], outputs: usize
     serde_json::to_string(&types).map_err(|error| Error::op(error.to_string()))
 }
 
-/// Returns the indices of an op's [numeric inputs](Needs::Numbers): the values of these inputs decide the shapes of
+/// Returns the indices of an op's numeric inputs (`Needs::Numbers`): the values of these inputs decide the shapes of
 /// outputs. `op` is the op as JSON. The step has `count` inputs. `infer` reads the constants among the numeric inputs.
 ///
 /// # Errors
@@ -37,7 +37,7 @@ pub fn number_inputs(op: &str, count: usize) -> Result<Vec<usize>> {
     Ok((0..count).filter(|&i| op.operator().needs(i) == Needs::Numbers).collect())
 }
 
-/// Returns the indices of the inputs whose elements an op [checks](crate::operator::Operator::checks). `op` is the op as
+/// Returns the indices of the inputs whose elements an op checks (`Operator::checks`). `op` is the op as
 /// JSON. The step has `count` inputs. `infer` also reads the constants among these inputs. The caller omits them for a step
 /// that may never run.
 ///

@@ -135,7 +135,7 @@ impl Plan {
     }
 }
 
-/// The JSON schema of [`Plan`], which is the content of `plan.schema.json`.
+/// The JSON schema of `Plan`, which is the content of `plan.schema.json`.
 pub fn schema() -> String {
     let schema = schemars::schema_for!(Plan);
     format!("{:#}\n", schema.as_value())
