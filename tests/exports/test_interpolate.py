@@ -7,10 +7,11 @@ an integer, rounding may choose the element before.
 import numpy as np
 import onnxruntime
 import pytest
-import torch
 
-import compiler
-from tests.lower.test_resize_nearest import resizes
+torch = pytest.importorskip("torch", reason="needs PyTorch")
+
+import compiler  # noqa: E402
+from tests.lower.test_resize_nearest import resizes  # noqa: E402
 
 
 class Resized(torch.nn.Module):
