@@ -140,7 +140,7 @@ def batches(plan: Plan) -> None:
 
 def predictors(plan: Plan, tensor: np.ndarray) -> None:
     predictor = Predictor(plan, outputs=["y"], keep=["id"])
-    assert_type(predictor({"x": tensor})["y"].shape, tuple[Any, ...])
+    assert_type(predictor({"x": tensor}), dict[str, np.ndarray[Any, Any]])
     Predictor(plan, output=["y"])  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 
 
