@@ -34,9 +34,9 @@ def export(path: Path) -> None:
 
     from models.gpt2_decode import OUTPUTS, build, inputs
 
-    dynamic = {name: {2: "past"} for name in PAIRS.values()}
+    shapes = {"input_ids": None, "past": tuple({2: "past"} for _ in PAIRS)}
     with torch.no_grad():
-        compiler.export(build(), tuple(inputs().values()), path, dynamic, outputs=OUTPUTS, check=False)
+        compiler.export(build(), (*inputs().values(),), path, dynamic_shapes=shapes, outputs=OUTPUTS, check=False)
 
 
 def caches(length: int) -> dict[str, Array]:

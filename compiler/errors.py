@@ -33,9 +33,7 @@ __all__ = [
     "PlanError",
     "RunError",
     "did_you_mean",
-    "note",
     "program",
-    "root_cause",
 ]
 
 
@@ -239,16 +237,6 @@ def program() -> str:
     return name if found and own.exists() and own.samefile(found) else str(own)
 
 
-def note(error: BaseException, text: str) -> None:
-    """Adds a line to an error's message and traceback, as `add_note` of Python 3.11 does."""
-    error.__notes__ = [*getattr(error, "__notes__", ()), text]  # type: ignore[attr-defined]
-
-
-def root_cause(error: BaseException) -> BaseException:
-    """The first exception in the chain of causes of an exception."""
-    return error if error.__cause__ is None else root_cause(error.__cause__)
-
-
 def did_you_mean(name: str, names: Iterable[str], least: float = 0.75) -> str:
     """A question that suggests a known name with a similar spelling; an empty string if there is none.
 
@@ -310,7 +298,8 @@ class CompileError(Error):
     """
 
     def __init__(self, diagnostics: Iterable[Diagnostic], unchecked: Iterable[Origin] = ()) -> None:
-        self.diagnostics, self.unchecked = list(diagnostics), list(unchecked)
+        self.diagnostics: list[Diagnostic] = list(diagnostics)
+        self.unchecked: list[Origin] = list(unchecked)
         super().__init__("\n\n".join(map(str, self.diagnostics)))
 
 
@@ -346,7 +335,8 @@ class PlanError(Error):
     """
 
     def __init__(self, violations: Iterable[str], kind: ErrorKind = "invalid") -> None:
-        self.violations, self.kind = list(violations), kind
+        self.violations: list[str] = list(violations)
+        self.kind: ErrorKind = kind
         super().__init__("\n".join(self.violations))
 
 
@@ -354,6 +344,9 @@ class InputError(Error):
     """An input of a run does not fit the plan's declaration. A `message` replaces the usual text of the error."""
 
     kind: ErrorKind = "input"
+    name: str
+    expected: str
+    found: str
 
     def __init__(self, name: str, expected: str, found: str, message: str = "") -> None:
         self.name, self.expected, self.found = name, expected, found
@@ -369,6 +362,14 @@ class RunError(Error):
     `max_memory`), `device` (the GPU fails, or lacks memory or a kernel) or `setting` (an environment variable does not
     suit the step).
     """
+
+    step: int
+    op: str
+    inputs: list[str]
+    origin: str
+    message: str
+    within: list[str]
+    kind: ErrorKind
 
     def __init__(
         self,
@@ -395,5 +396,5 @@ class DeviceError(Error):
     """
 
     def __init__(self, message: str, kind: ErrorKind = "device") -> None:
-        self.kind = kind
+        self.kind: ErrorKind = kind
         super().__init__(message)

@@ -12,6 +12,7 @@ __all__ = [
     "validate_instance",
     "validate_mapping",
     "validate_names",
+    "validate_seconds",
     "validate_sizes",
     "validate_state",
     "validate_whole_number",
@@ -81,6 +82,21 @@ def validate_names(argument: str, value: Any) -> None:
     is_list = isinstance(value, Iterable) and not isinstance(value, str | bytes)
     if not is_list or not all(isinstance(each, str) for each in value):
         raise TypeError(f"{argument}: expected a list of names, found {value!r}")
+
+
+def validate_seconds(argument: str, value: Any) -> None:
+    """Check that a value is a number of seconds, or `None`.
+
+    Raises:
+        TypeError: it is no number.
+        ValueError: it is negative, or NaN.
+    """
+    try:
+        is_time = value is None or value >= 0
+    except TypeError:
+        raise TypeError(f"{argument}: expected a number of seconds, found {value!r}") from None
+    if not is_time:
+        raise ValueError(f"{argument}: expected a number of seconds, found {value!r}")
 
 
 def validate_sizes(argument: str, value: Any) -> dict[str, int]:

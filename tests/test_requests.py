@@ -114,6 +114,8 @@ def test_a_run_ends_at_its_time_limit(forever: compiler.Session, several: compil
     for wrong in (-1, float("nan")):
         with pytest.raises(ValueError, match="timeout: expected a number of seconds, found"):
             several.run(given(), timeout=wrong)
+    with pytest.raises(TypeError, match="timeout: expected a number of seconds, found '1'"):
+        several.run(given(), timeout="1")  # type: ignore[arg-type]
 
 
 def test_another_thread_ends_a_run(forever: compiler.Session, several: compiler.Session) -> None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 __all__ = ["Reason", "line_of", "reason_of", "titled"]
 
 _COLOR = re.compile(r"\x1b\[[0-9;]*m")
+_MORE = re.compile(r"\n\n|\s*Please feel free to request support|\s*\[Caused by the value")
+"""Where PyTorch's messages go on with advice for its own developers, graphs and traces."""
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 _OPERATOR = re.compile(r"op='([\w.]+)', overload='(\w+)'")
 _BRANCH = (
@@ -67,7 +69,7 @@ def reason_of(error: BaseException, module: torch.nn.Module | None) -> Reason:
     chain = list(_causes(error))
     inner = next((each for each in chain if not isinstance(each, torch.onnx.OnnxExporterError)), chain[-1])
     node = next((found for each in chain if (found := _node(each)) is not None), None)
-    text = _COLOR.sub("", str(inner)).strip().partition("\n\n")[0]
+    text = _MORE.split(_COLOR.sub("", str(inner)).strip())[0]
     said = f"{type(inner).__name__}: {text}"
     operator = _OPERATOR.search(text) or _OPERATOR.search(repr(getattr(node, "target", "")))
     where = _place_of_node(node) if node is not None else _place_of_frames(chain, module)

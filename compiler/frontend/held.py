@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import onnx
 import onnx_ir as ir
 
-from compiler.errors import CompileError, Diagnostic, root_cause
+from compiler.errors import CompileError, Diagnostic
 from compiler.frontend.tensors import check_data, tensors_in
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Held = ir.Model | torch.onnx.ONNXProgram | torch.export.ExportedProgram
 
-__all__ = ["Parts", "take_apart"]
+__all__ = ["Parts", "root_cause", "take_apart"]
 
 _SMALL = 1 << 10
 """The most bytes of a weight that stays in the protobuf."""
@@ -159,3 +159,8 @@ def _written(name: str, tensor: ir.TensorProtocol, weights: dict[str, ir.TensorP
 
 def _refuse(message: str) -> CompileError:
     return CompileError([Diagnostic("CC0101", message)])
+
+
+def root_cause(error: BaseException) -> BaseException:
+    """The first exception in the chain of causes of an exception."""
+    return error if error.__cause__ is None else root_cause(error.__cause__)

@@ -18,7 +18,7 @@ import onnx
 import onnx_ir as ir
 from onnx import numpy_helper
 
-from compiler.errors import CompileError, Diagnostic, program, root_cause
+from compiler.errors import CompileError, Diagnostic, program
 from compiler.frontend.declarations import (
     check_constants,
     check_names,
@@ -28,7 +28,7 @@ from compiler.frontend.declarations import (
     output_types,
 )
 from compiler.frontend.external import check_external
-from compiler.frontend.held import Parts, take_apart
+from compiler.frontend.held import Parts, root_cause, take_apart
 from compiler.frontend.tensors import check_data, check_tensors, tensors_of
 from compiler.frontend.tolerance import repeated_weights, tolerate
 from compiler.ir import onnx_schema, origin

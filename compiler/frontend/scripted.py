@@ -21,6 +21,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from compiler.frontend.module_state import unchanged
+from compiler.frontend.scripted_functions import more_functions
 from compiler.frontend.source_lines import is_own, relative_name, scripted_trace
 
 __all__ = ["Recorded", "record"]
@@ -87,7 +88,13 @@ def record(
     dynamic = {names[at]: dict(dims) for at, dims in axes.items()}
     flat = _Flat(module, leaves, structure).eval()
     copies = tuple(leaf.detach().clone() for _, leaf in given)
-    with tempfile.TemporaryDirectory() as folder, unchanged(module), _noted() as notes, _graphs_hidden():
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        unchanged(module),
+        _noted() as notes,
+        _graphs_hidden(),
+        more_functions(),
+    ):
         path = Path(folder) / "model.onnx"
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             torch.onnx.export(
@@ -112,17 +119,17 @@ def _noted() -> Iterator[list[warnings.WarningMessage]]:
 
 @contextmanager
 def _graphs_hidden() -> Iterator[None]:
-    """Keep PyTorch from printing its graph to the standard output."""
-    name = "_jit_onnx_log"
-    log: Callable[..., None] | None = getattr(torch._C, name, None)
-    if log is None:
+    """Keep PyTorch from printing its graphs to the standard output, also those of an export that fails."""
+    name = "_jit_set_onnx_log_enabled"
+    enable: Callable[[bool], None] | None = getattr(torch._C, name, None)
+    if enable is None:
         yield
         return
-    setattr(torch._C, name, lambda *_: None)
+    setattr(torch._C, name, lambda _: None)
     try:
         yield
     finally:
-        setattr(torch._C, name, log)
+        setattr(torch._C, name, enable)
 
 
 def _decisions(notes: Sequence[warnings.WarningMessage]) -> Iterator[str]:

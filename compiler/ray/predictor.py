@@ -14,7 +14,7 @@ from compiler.batch.parts import no_rows
 from compiler.errors import Error, did_you_mean
 from compiler.ray.columns import column_of
 from compiler.ray.packages import assigned
-from compiler.runtime.session import load
+from compiler.runtime.session import Session, load
 
 if TYPE_CHECKING:
     from compiler.batch.rows import Array
@@ -52,7 +52,7 @@ class Predictor:
         max_memory: int | None = None,
     ) -> None:
         own_device, own_threads = assigned()
-        self.session = load(plan, device or own_device, threads or own_threads, max_memory=max_memory)
+        self.session: Session = load(plan, device or own_device, threads or own_threads, max_memory=max_memory)
         self._inputs = inputs_of_rows(self.session.inputs, columns or {})
         self._outputs = outputs_of_rows(self.session.outputs, outputs, self.session.inputs)
         self._keep, self._cast = tuple(keep), cast

@@ -6,13 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from compiler.errors import Diagnostic, note
+from compiler.errors import Diagnostic
 from compiler.ir.origin import Origin
 
 if TYPE_CHECKING:
     import onnx_ir as ir
 
-__all__ = ["Fired", "Missed", "Pass", "PassReport"]
+__all__ = ["Fired", "Missed", "Pass", "PassReport", "note"]
+
+
+def note(error: BaseException, text: str) -> None:
+    """Adds a line to an error's message and traceback, as `add_note` of Python 3.11 does."""
+    error.__notes__ = [*getattr(error, "__notes__", ()), text]  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)

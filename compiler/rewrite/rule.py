@@ -15,13 +15,13 @@ from typing import Any, ClassVar, Generic, TypeVar, overload
 import numpy as np
 import onnx_ir as ir
 
-from compiler.errors import CompileError, Diagnostic, note
+from compiler.errors import CompileError, Diagnostic
 from compiler.ir import origin
 from compiler.ir.graph import graph_of, nodes_of
 from compiler.ir.inference import NewNodes
 from compiler.ir.shape_library import ELEMENTS
 from compiler.rewrite.pattern import AnyOf, Match, Op
-from compiler.rewrite.report import Fired, Missed, Pass, PassReport
+from compiler.rewrite.report import Fired, Missed, Pass, PassReport, note
 from compiler.rewrite.worklist import Worklist
 
 __all__ = [

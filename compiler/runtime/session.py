@@ -25,7 +25,7 @@ from compiler.runtime.prepared import Prepared
 from compiler.runtime.state import State, checked_state, made
 from compiler.runtime.steps import Peaks, PlacedStep, StepTime, refuse_missing
 from compiler.runtime.weights import Weights, infos, loaded_again, source_of, validate_weights
-from compiler.validate import LARGEST, validate_instance, validate_names, validate_whole_number
+from compiler.validate import LARGEST, validate_instance, validate_names, validate_seconds, validate_whole_number
 
 __all__ = ["Session", "load"]
 
@@ -89,6 +89,11 @@ class Session:
     `device` is the device in use. If "auto" chose the CPU, `fallback_reason` says why.
     """
 
+    device: str
+    fallback_reason: str | None
+    threads: int
+    inputs: list[TensorInfo]
+    outputs: list[TensorInfo]
     _source: Callable[[], Any]
     _options: tuple[Any, ...]
 
@@ -100,12 +105,10 @@ class Session:
     def _begin(self, module: Any, runtime: Any, fallback_reason: str | None = None) -> Session:
         self._module, self._runtime, self.fallback_reason = module, runtime, fallback_reason
         self._failures = failures(module)
-        self.inputs = infos(runtime.inputs)
-        self.outputs = infos(runtime.outputs)
+        self.inputs, self.outputs = infos(runtime.inputs), infos(runtime.outputs)
         self._names = frozenset(info.name for info in self.inputs)
         self._positions = {info.name: at for at, info in enumerate(self.outputs)}
-        self.device: str = runtime.device
-        self.threads: int = runtime.threads
+        self.device, self.threads = runtime.device, runtime.threads
         return self
 
     @cached_property
@@ -134,9 +137,7 @@ class Session:
         return [StateInfo(*pair) for pair in self._module.State.pairs(self._runtime)]
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            "a session cannot be pickled: send the path of its plan, and load the plan in the other process"
-        )
+        raise TypeError("a session cannot be pickled: send the path of its plan, and load it in the other process")
 
     def __repr__(self) -> str:
         inputs, outputs = (", ".join(f"{info.name}: {info}" for info in infos) for infos in (self.inputs, self.outputs))
@@ -326,8 +327,7 @@ class Session:
     ) -> tuple[list[int] | None, float | None]:
         """The positions of the outputs to compute, and the timeout, after all arguments are checked."""
         validate_library(library)
-        if timeout is not None and not timeout >= 0:
-            raise ValueError(f"timeout: expected a number of seconds, found {timeout!r}")
+        validate_seconds("timeout", timeout)
         names = outputs
         if outputs is not None:
             names = outputs if isinstance(outputs, str) or not isinstance(outputs, Iterable) else dict.fromkeys(outputs)

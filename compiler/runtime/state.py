@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from compiler.atomic_files import write_whole
 from compiler.ir.symbols import symbol_of
@@ -29,6 +29,9 @@ class State:
     def __init__(self, module: Any, runtime: Any) -> None:
         """`Session.new_state` makes states."""
         self._module, self._runtime = module, runtime
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a state cannot be pickled: save it to a file, and load it into a state of the other process")
 
     def __repr__(self) -> str:
         length = "" if self.length is None else f"length {self.length}, "

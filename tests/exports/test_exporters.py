@@ -156,6 +156,35 @@ def test_where_both_exporters_fail_the_error_names_place_and_cure(name: str, tmp
     assert not list(tmp_path.iterdir())
 
 
+class Summed(nn.Module):
+    """Operators that the older exporter lacks, or writes with types that ONNX does not allow."""
+
+    def forward(self, x: Any, i: Any) -> Any:
+        around = {"prepend": x[:, :1] - 1, "append": x[:, :2]}
+        differences = torch.diff(x), torch.diff(i, 2, dim=0), torch.diff(x, **around)
+        return *differences, (x > 0).cumsum(1), i.int().cumsum(0), i.cumsum(0, dtype=torch.float32), x.cumsum(-1)
+
+
+@pytest.mark.parametrize("opset", [None, 13])
+def test_the_older_exporter_has_more_functions(opset: int | None, tmp_path: Path) -> None:
+    given = f32(4, 5), torch.arange(20).reshape(4, 5) ** 2
+    dynamic = {name: {0: "n"} for name in ("x", "i")}
+    assert not exported(Summed(), given, tmp_path / "m.onnx", dynamic=dynamic, exporter="torchscript", opset=opset)
+
+
+class Changed(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return torch.diff(x > 0)
+
+
+def test_a_reason_of_the_older_exporter_is_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(compiler.ExportError) as raised:
+        compiler.export(Changed(), (f32(3, 4),), tmp_path / "m.onnx", exporter="torchscript")
+    reason = raised.value.reason
+    assert reason is not None and reason.said.endswith("ONNX export of operator aten::diff, of booleans.")
+    assert capfd.readouterr().out == ""  # PyTorch would print its graph
+
+
 def test_a_size_that_depends_on_a_value_names_its_cure(tmp_path: Path) -> None:
     with pytest.raises(compiler.ExportError) as raised:
         compiler.export(Sized(), (f32(3), torch.tensor(4)), tmp_path / "m.onnx", exporter="dynamo")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -152,6 +153,11 @@ def test_other_files_are_refused(session: compiler.Session, tmp_path: Path) -> N
     with pytest.raises(ValueError, match="its version is newer"):
         state.load(path)
     assert state.length == 5  # as before
+
+
+def test_a_state_says_that_it_cannot_be_pickled(session: compiler.Session) -> None:
+    with pytest.raises(TypeError, match="a state cannot be pickled: save it to a file"):
+        pickle.dumps(session.new_state())
 
 
 def test_sizes_of_the_first_values() -> None:

@@ -20,8 +20,11 @@ import compiler.ort as onnxruntime
 from compiler import CompileError, Diagnostic, Options, Plan, Session, TensorInfo
 from compiler.accuracy.compare import Report
 from compiler.accuracy.exported import ExportWarning
+from compiler.backend import PreparedModel
+from compiler.batch import Settings, Summary, largest_batch, run_batch
 from compiler.options import Precision
 from compiler.plan import StateInfo
+from compiler.ray import Predictor
 from compiler.runtime.state import State
 
 
@@ -116,6 +119,29 @@ def custom(x: np.ndarray) -> None:
     assert_type(grow(x, scale=2.0), np.ndarray)
     grow("x")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     compiler.custom_op("my.domain::Grow", grown, as_="jax")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def backend(proto: onnx.ModelProto, tensor: np.ndarray) -> None:
+    assert_type(compiler.backend.is_compatible(proto), bool)
+    prepared = compiler.backend.prepare(proto, "CPU")
+    assert_type(prepared, PreparedModel)
+    assert_type(prepared.run([tensor]), tuple[Any, ...])
+    assert_type(compiler.backend.run_model(proto, [tensor]), tuple[Any, ...])
+    compiler.backend.prepare("m.onnx")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def batches(plan: Plan) -> None:
+    settings = Settings(columns={"x": "pixels"}, outputs=["y"], batch=16)
+    assert_type(run_batch(plan, ["rows.npz"], "results", settings, threads=1), Summary)
+    assert_type(largest_batch(plan, 2_000_000), int)
+    Settings(rows=3)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    run_batch(plan)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+
+def predictors(plan: Plan, tensor: np.ndarray) -> None:
+    predictor = Predictor(plan, outputs=["y"], keep=["id"])
+    assert_type(predictor({"x": tensor}), dict[str, np.ndarray[Any, Any]])
+    Predictor(plan, output=["y"])  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 
 
 def onnxruntimes(tensor: np.ndarray) -> None:
