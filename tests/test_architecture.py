@@ -76,6 +76,7 @@ FOREIGN = {
         "frontend.export_reasons",
         "frontend.module_state",
         "frontend.scripted",
+        "frontend.scripted_functions",
         "frontend.translations",
         "frontend.translations.attention",
         "runtime.libraries",
