@@ -55,6 +55,7 @@ pub fn keeps_pages() -> bool {
 }
 
 /// Returns the size in bytes, rounded up to whole pages, if the block is large.
+#[inline]
 fn large(layout: Layout) -> Option<usize> {
     (layout.size() >= LARGE && layout.align() <= PAGE).then(|| layout.size().next_multiple_of(PAGE))
 }

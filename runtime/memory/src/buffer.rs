@@ -170,13 +170,13 @@ pub fn filled<T: Clone>(value: T, len: usize) -> Vec<T> {
 /// allocation fails.
 pub fn try_with_capacity<T>(len: usize) -> Option<Vec<T>> {
     let bytes = len.checked_mul(size_of::<T>()).filter(|&bytes| bytes <= machine::memory())?;
-    let counted = if bytes > CACHED { bytes } else { 0 };
-    if budget() < counted {
+    let is_counted = bytes > CACHED;
+    if is_counted && budget() < bytes {
         return None;
     }
     let mut data = Vec::new();
     data.try_reserve_exact(len).ok()?;
-    charge(counted).then_some(data)
+    (!is_counted || charge(bytes)).then_some(data)
 }
 
 #[cfg(test)]

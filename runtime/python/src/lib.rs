@@ -16,7 +16,7 @@ mod errors;
 #[allow(unsafe_code)] // Maps plan files, whose users promise not to change them.
 mod files;
 pub mod functions;
-#[allow(unsafe_code)] // Asks mimalloc what it does with free pages, and states it.
+#[allow(unsafe_code)] // Allocates with mimalloc, and asks it what it does with free pages.
 mod memory;
 mod outputs;
 mod session;

@@ -115,7 +115,7 @@ unsafe fn piece<V: Vector, T: Stored, const ROWS: usize, const VECTORS: usize, c
             }
             if V::LANES > 1 {
                 for p in 0..PANELS {
-                    ahead_of(s, ahead.wrapping_add(p * s.b_panel * size_of::<T>()));
+                    ahead_of(s, ahead.wrapping_add(p * s.b_panel * size_of::<T>()), STEPS * width * size_of::<T>());
                 }
                 ahead = ahead.wrapping_add(s.ahead_step);
             }
@@ -143,16 +143,22 @@ fn steps() -> usize {
     }
 }
 
-/// Prefetches the rows of one panel that are multiplied later.
+/// Prefetches a part of a panel that is multiplied later. In most cases it has as many bytes as the rows between two
+/// prefetches, `usual`. The compiler knows this number, and unrolls the loop over them.
 #[inline(always)]
-fn ahead_of(s: &Strip, from: *const u8) {
-    for byte in (0..s.ahead_step).step_by(LINE) {
-        if s.near {
-            prefetch(from.wrapping_add(byte));
-        } else {
-            prefetch_l2(from.wrapping_add(byte));
-        }
+fn ahead_of(s: &Strip, from: *const u8, usual: usize) {
+    match (s.ahead_step == usual, s.near) {
+        (true, true) => lines(from, usual, prefetch),
+        (true, false) => lines(from, usual, prefetch_l2),
+        (false, true) => lines(from, s.ahead_step, prefetch),
+        (false, false) => lines(from, s.ahead_step, prefetch_l2),
     }
+}
+
+/// Prefetches the cache lines of `bytes` bytes.
+#[inline(always)]
+fn lines(from: *const u8, bytes: usize, prefetch: impl Fn(*const u8)) {
+    (0..bytes).step_by(LINE).for_each(|byte| prefetch(from.wrapping_add(byte)));
 }
 
 /// Adds the products of one column of the left operand and one row of each panel of the right operand.

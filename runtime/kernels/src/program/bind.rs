@@ -107,8 +107,9 @@ impl<'a> Bound<'a> {
 
     /// Runs the program per span of the innermost merged dimension, or of the two innermost ones if operands may cycle.
     fn run_spans(&self, isa: Isa, span: usize, offset: usize, values: &mut [f32]) {
+        let cycles = span > self.broadcast.span();
         for_each_run(span, offset, values.len(), |position, count| {
-            let repeated = self.repeated(span, position);
+            let repeated = if cycles { self.repeated(position) } else { SmallVec::new() };
             // Reads and writes go through one pointer: creating a second one would invalidate the first.
             let out = values[position - offset..][..count].as_mut_ptr();
             let place = |(i, operand): (usize, &Resolved)| match *operand {
@@ -135,9 +136,8 @@ impl<'a> Bound<'a> {
 
     /// For a span of the two innermost merged dimensions: for each operand that repeats the innermost one, [`CYCLE`] of its
     /// elements from a position on.
-    fn repeated(&self, span: usize, position: usize) -> SmallVec<[[f32; CYCLE]; 4]> {
+    fn repeated(&self, position: usize) -> SmallVec<[[f32; CYCLE]; 4]> {
         let length = self.broadcast.span();
-        let operands = if span > length { &self.operands[..] } else { &[] };
         let repeated = |(i, operand): (usize, &Resolved)| match *operand {
             Resolved::Tensor(data, _) if self.broadcast.advances(i) && !self.broadcast.advances_outside(i) => {
                 let start = self.broadcast.offset(i, position);
@@ -145,7 +145,7 @@ impl<'a> Bound<'a> {
             }
             _ => [0.0; CYCLE],
         };
-        operands.iter().enumerate().map(repeated).collect()
+        self.operands.iter().enumerate().map(repeated).collect()
     }
 
     /// Runs the program tile by tile, with broadcast operands expanded to the tile.
