@@ -5,7 +5,7 @@ import pytest
 
 import compiler
 from tests.lower.ml_node import FLOAT, INT64, STRING, check, model_of
-from tests.scratch.row import ONE, rows
+from tests.scratch.row import rows
 
 CATEGORIES = {"cats_strings": ["a", "b", "c"], "cats_int64s": [5, 7, -2]}
 TEXTS = np.array([["b", "?"], ["c", "a"]], object)
@@ -63,5 +63,5 @@ def test_an_unknown_number_of_columns_is_refused():
 SCRATCH = [
     *rows("string", "T[k] x", 'y = ai.onnx.ml.CategoryMapper<cats_strings = ["1"], cats_int64s = [1]>(x)', k=200_000),
     *rows("int64", "T[k] x", 'y = ai.onnx.ml.CategoryMapper<cats_strings = ["1"], cats_int64s = [1]>(x)', k=200_000),
-    *rows("float double int64", ONE, "y = ai.onnx.ml.FeatureVectorizer<inputdimensions = [1536]>(x)"),
+    *rows("float double int64", "T[n, 1536] x", "y = ai.onnx.ml.FeatureVectorizer<inputdimensions = [1536]>(x)"),
 ]
