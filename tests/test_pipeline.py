@@ -68,7 +68,10 @@ def test_a_fact_that_ended_is_required_in_vain(monkeypatch):
 
 def test_every_pass_has_its_place():
     """Every file in compiler/passes defines a `Pass`, or a function with the file's name that returns one."""
-    asked = [Options(dims={"n": 1}, weights="int8", lower_3d=True), Options(precision="bf16")]
+    asked = [
+        Options(dims={"n": 1}, weights="int8", lower_3d=True),
+        *(Options(precision=name) for name in ("bf16", "f16", "int8")),
+    ]
     placed = {step.name for options in asked for step in pipeline.passes(options)}
     for file in sorted(Path(compiler.passes.__path__[0]).glob("[!_]*.py")):
         module = importlib.import_module(f"compiler.passes.{file.stem}")
