@@ -71,7 +71,8 @@ class Given:
         """Refuse inputs, which only another option needs."""
         if self.inputs or self.sizes or self.seed:
             given = "--input" if self.inputs else "--size" if self.sizes else "--seed"
-            raise click.UsageError(f"{given} is for {option}: leave it out, or give both")
+            fixes = "; --dim fixes a dimension" if given == "--size" else ""
+            raise click.UsageError(f"{given} is for {option}: leave it out, or give both{fixes}")
 
     def arrays(self, declared: Sequence[TensorInfo]) -> dict[str, Any]:
         """The arrays of the files; without files, random arrays, and a message that describes them."""
