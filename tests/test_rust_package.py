@@ -43,7 +43,7 @@ offline = true
 
 
 def cargo(folder: Path, *arguments: str) -> str:
-    """What a command of Cargo writes, and its messages."""
+    """Run a command of Cargo, and return its output and messages."""
     environment = {name: value for name, value in os.environ.items() if name != "CARGO_TARGET_DIR"}
     done = subprocess.run(["cargo", *arguments], cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -40,7 +40,7 @@ MOST = 12
 
 @pytest.fixture(scope="module")
 def pages() -> Path:
-    """The folder with the pages of the crate's documentation, in which no link is broken."""
+    """The folder of the crate's documentation. A broken link fails the build."""
     options = {"RUSTDOCFLAGS": "-D warnings"}
     command = ["cargo", "doc", "--locked", "--release", "--no-deps", "--package", "candle-plan"]
     done = subprocess.run(command, cwd=RUNTIME, env={**os.environ, **options}, capture_output=True, text=True)

@@ -18,7 +18,7 @@ __all__ = ["ExportWarning", "export"]
 
 
 class ExportWarning(UserWarning):
-    """What the user of an exported model should know: who wrote it, and what could not be compared."""
+    """A warning about an exported model: the exporter that wrote it, or a comparison that was not possible."""
 
 
 def export(

@@ -148,7 +148,7 @@ def show(done: Done | None) -> None:
 
 
 def _request(factory: str, how: How) -> Request:
-    """What the factory returns, as a request. An error of the factory is wrong usage."""
+    """Call the factory, and make a request of its module and arguments. An error of the factory is wrong usage."""
     from compiler.frontend.export_request import Request
 
     module, given, *rest = _call(factory)

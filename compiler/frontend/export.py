@@ -118,7 +118,7 @@ def _save(model: onnx_ir.Model, path: Path) -> None:
 
 
 def _notes(reason: Reason | None, decisions: tuple[str, ...]) -> list[Any]:
-    """What the user should know of a model that the older exporter has written."""
+    """The warnings for a model of the TorchScript exporter."""
     notes = []
     if reason is not None:
         notes.append(f"the TorchScript exporter wrote the model, because the present exporter refuses it: {reason}")

@@ -1,4 +1,4 @@
-"""What an export takes and gives: a request, the written model, and the error of a refusal."""
+"""The arguments of an export, the exported model, and the error of a refused export."""
 
 from __future__ import annotations
 
@@ -77,4 +77,4 @@ class Exported:
     program: torch.export.ExportedProgram | None = None
     """PyTorch's graph. Its nodes have the names of the model's values. `None` from the TorchScript exporter."""
     notes: tuple[str, ...] = ()
-    """What a user of the TorchScript exporter should know."""
+    """The warnings of the TorchScript exporter."""

@@ -32,7 +32,7 @@ class Branch(nn.Module):
 
 
 class Repeated(nn.Module):
-    """Two modules, of which the second decides by a value: but both ways give the same."""
+    """Two modules. The second branches on a value, and both branches give the same result."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -12,9 +12,8 @@ static ALLOCATOR: Allocator<Plain> = {
     unsafe { Allocator::new(Plain, keeps_pages) }
 };
 
-/// mimalloc without its functions for aligned blocks where these are not needed. [`MiMalloc`] always calls them, and
-/// unless the size of a block is a power of two, they take up to three times as many instructions, and the memory of a
-/// larger block.
+/// mimalloc without its functions for aligned blocks where these are not needed. [`MiMalloc`] always calls them. Unless
+/// the size of a block is a power of two, they take more instructions, and the memory of a larger block.
 struct Plain;
 
 /// The alignment of every block that mimalloc allocates, except smaller ones: `MI_MAX_ALIGN_SIZE` in mimalloc/types.h.

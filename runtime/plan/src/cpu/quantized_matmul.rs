@@ -41,7 +41,7 @@ impl Kernel for Packed<QuantizedMatMul, Option<Scaled>> {
     }
 
     /// The codes of the left operand, at most of 16 bits and padded, and the numbers of its rows. If `W` is not packed, also
-    /// the packed matrix, of which some codes may be stored twice, and its columns.
+    /// the packed matrix and its columns. A packed matrix may store a code twice.
     fn scratch(&self, inputs: &Types) -> Option<usize> {
         let count = |i: usize| usize::try_from(work::count(inputs.tensor(i).ok()?)?).ok();
         let [a, w] = [count(0)?, count(1)?];
