@@ -42,6 +42,8 @@ class HostTensor:
         return self._array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        if copy is None:  # NumPy 1 has no copy=None
+            return np.asarray(self._array, dtype)
         return np.array(self._array, dtype, copy=copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
