@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import runpy
+import subprocess
 import sys
 from pathlib import Path
 
@@ -50,3 +52,26 @@ def test_the_packages_of_the_tests_are_installed_but_not_the_compiler() -> None:
     names = {TOOL["normalized"](each) for each in TOOL["test_requirements"]()}
     assert {"onnxruntime", "pytest", "hypothesis"} <= names
     assert not {"candle-compiler", "torch"} & names
+
+
+def test_newest_versions_are_tested_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    main = TOOL["main"]
+    monkeypatch.setattr(sys, "argv", ["versions.py", "newest"])
+    monkeypatch.setitem(main.__globals__, "newer_versions", list)
+    main()
+    assert "the newest versions are those in this environment" in capsys.readouterr().out.lower()
+
+
+def test_versions_that_are_not_installed_are_newer(monkeypatch: pytest.MonkeyPatch) -> None:
+    function = TOOL["newer_versions"]
+    packages = {"numpy": "99.0", "pytest": TOOL["installed"]("pytest"), "absent-package": "1.0"}
+    report = {"install": [{"metadata": {"name": name, "version": version}} for name, version in packages.items()]}
+    text = json.dumps(report).encode()
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 0, stdout=text))
+    assert function() == ["absent-package 1.0", "numpy 99.0"]
+
+
+def test_results_depend_on_the_dependencies_and_the_reference() -> None:
+    names = {TOOL["normalized"](each) for each in TOOL["product_requirements"]()}
+    assert {"numpy", "onnx", "onnx-ir", "click", "onnxruntime", "pyarrow"} <= names
+    assert "pytest" not in names

@@ -4,16 +4,20 @@
 The environments build/lowest and build/newest contain the dependencies of pyproject.toml, onnxruntime and packages for
 tests, but neither PyTorch nor Ray, because the tests that use them take long. The tests use the extension in the
 checkout. With the lowest versions, other packages have the versions of tests/constraints.txt; one of them is
-onnxruntime, because the tests compare with a known version. The newest versions are the current ones.
+onnxruntime, because the tests compare with a known version. The newest versions are the current ones. If the
+environment that runs this program has them already, its own tests are those with the newest versions, and the program
+runs none.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
 import venv
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +33,12 @@ def main() -> None:
     which, *options = sys.argv[1:] or [""]
     if which not in ("lowest", "newest"):
         sys.exit("usage: python tools/versions.py lowest|newest [OPTIONS OF PYTEST]")
+    if which == "newest":
+        newer = newer_versions()
+        if not newer:
+            print("The newest versions are those in this environment, with which `make test-python` runs the tests")
+            return
+        print(f"Newer than in this environment: {', '.join(newer)}", flush=True)
     folder = ROOT / "build" / which
     python = folder / "bin/python"
     if not has_pip(python):
@@ -44,6 +54,27 @@ def main() -> None:
     environment = {**os.environ, "WITHOUT_TORCH": "1"}
     tests = [str(python), "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", *options]
     sys.exit(subprocess.run(tests, cwd=ROOT, env=environment, check=False).returncode)
+
+
+def newer_versions() -> list[str]:
+    """The newest versions of the dependencies, and of what they need, that this environment lacks: `["numpy 2.5.0"]`.
+
+    Raises:
+        subprocess.CalledProcessError: pip cannot find them.
+    """
+    resolve = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--dry-run"]
+    resolve += ["--ignore-installed", "--report", "-", *product_requirements()]
+    found = json.loads(subprocess.run(resolve, capture_output=True, check=True).stdout)["install"]
+    newest = {package["metadata"]["name"]: package["metadata"]["version"] for package in found}
+    return [f"{name} {version}" for name, version in sorted(newest.items()) if installed(name) != version]
+
+
+def installed(name: str) -> str | None:
+    """The version of a package in this environment."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def has_pip(python: Path) -> bool:
@@ -62,6 +93,12 @@ def project() -> dict[str, Any]:
 def runtime_requirements() -> list[str]:
     """The dependencies of pyproject.toml, such as `numpy>=1.26`."""
     return [str(each) for each in project()["dependencies"]]
+
+
+def product_requirements() -> list[str]:
+    """The packages that results can depend on: `dependencies`, onnxruntime, and those that read and write data."""
+    extras = project()["optional-dependencies"]
+    return [*runtime_requirements(), *(str(each) for extra in ("batch", "check") for each in extras[extra])]
 
 
 def test_requirements() -> list[str]:
