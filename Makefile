@@ -377,7 +377,6 @@ lint-cuda: compiler/_runtime_cuda.abi3.so
 types: $(VENV)/.dev
 	$(SAY) "Types"
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q tests/typed
 
 generate: quick $(BIN)/ruff ## write the generated files: from the Rust source, and pages of docs/ from the code's tables
 	$(SAY) "Generating"
