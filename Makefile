@@ -252,8 +252,10 @@ FAST := -m "not slow" $(SLOW:%=--ignore=tests/%)
 # - Searches at random, whose steps the tests of each pass and operator make too: test_any_order.py, test_fuzz.py,
 #   test_mutated_models.py.
 # - Tests of the source, of Rust, of tools, of packages, of releases and of the action for GitHub.
+# - contrib, volumes: formulas of standard operators, whose own tests are in tests/lower and tests/passes.
+# - generation, on_ray: tests of whole programs.
 # - estimators: the packages that convert its models do not support every version of onnx.
-SAME_RESULTS := cli/test_bench.py cli/test_bisect.py cli/test_streams.py cli/test_zoo_runner.py cli/test_zoo_times.py \
+SAME_RESULTS := contrib generation on_ray volumes cli/test_bench.py cli/test_bisect.py cli/test_streams.py cli/test_zoo_runner.py cli/test_zoo_times.py \
 	estimators \
 	passes/test_any_order.py state/test_devices.py state/test_streams.py test_allocator.py test_alternatives.py \
 	test_architecture.py test_arm_loops.py test_bench.py test_bisect.py test_build_cuda.py test_ci_page.py test_commits.py \

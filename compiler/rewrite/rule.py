@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, ClassVar, Generic, TypeVar, overload
 
 import numpy as np
@@ -182,9 +182,10 @@ class Rewriter:
 
 def rules_pass(name: str, rules: Sequence[AnyRule], **facts: Any) -> Pass:
     """A pass that applies rules until none matches."""
+    indexed = cache(partial(_Rules, rules))
 
     def apply(model: ir.Model, report: PassReport) -> None:
-        apply_rules(model, rules, report)
+        _apply(model, indexed(), report)
 
     return Pass(name, apply, **facts)
 
@@ -195,20 +196,32 @@ def apply_rules(model: ir.Model, rules: Sequence[AnyRule], report: PassReport) -
     Raises:
         CompileError: the rewrites do not end, because rules undo each other.
     """
-    report.rules.update({rule.name: rule.formula for rule in rules})
+    _apply(model, _Rules(rules), report)
+
+
+def _apply(model: ir.Model, rules: _Rules, report: PassReport) -> None:
+    report.rules.update(rules.formulas)
     _Driver(model, rules, report).run()
 
 
-class _Driver:
-    def __init__(self, model: ir.Model, rules: Sequence[AnyRule], report: PassReport) -> None:
-        self.report, self.new_nodes = report, NewNodes(model)
-        self.index: dict[tuple[str, str], list[tuple[AnyRule, Op]]] = {}
+class _Rules:
+    """Rules by the operators of their patterns' roots, and the most levels of nodes that one of them reads."""
+
+    def __init__(self, rules: Sequence[AnyRule]) -> None:
+        self.rules = rules
+        self.formulas = {rule.name: rule.formula for rule in rules}
+        self.depth = max((rule.pattern.depth + rule.looks_above for rule in rules), default=0)
+        self.by_operator: dict[tuple[str, str], list[tuple[AnyRule, Op]]] = {}
         for rule in rules:
             for root in rule.pattern.roots():
                 for op_type in root.op_types:
-                    self.index.setdefault((root.domain, op_type), []).append((rule, root))
-        depth = max((rule.pattern.depth + rule.looks_above for rule in rules), default=0)
-        self.worklist = Worklist(nodes_of(model), lambda node: (node.domain, node.op_type) in self.index, depth)
+                    self.by_operator.setdefault((root.domain, op_type), []).append((rule, root))
+
+
+class _Driver:
+    def __init__(self, model: ir.Model, rules: _Rules, report: PassReport) -> None:
+        self.report, self.new_nodes, self.index = report, NewNodes(model), rules.by_operator
+        self.worklist = Worklist(nodes_of(model), lambda node: (node.domain, node.op_type) in self.index, rules.depth)
         self.misses: dict[tuple[str, ir.Node], Missed] = {}
         self.left = _MOST_REWRITES * (len(self.worklist) + 10)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -66,8 +66,8 @@ def rules_in_any_order(chance: random.Random) -> Iterator[None]:
     """Passes try their rules in a random order, another one in each run."""
     driver = rule._Driver
 
-    def shuffled(model: ir.Model, rules: Sequence[rule.AnyRule], report: PassReport) -> rule._Driver:
-        return driver(model, chance.sample(rules, len(rules)), report)
+    def shuffled(model: ir.Model, rules: rule._Rules, report: PassReport) -> rule._Driver:
+        return driver(model, rule._Rules(chance.sample(rules.rules, len(rules.rules))), report)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rule, "_Driver", shuffled)
