@@ -31,6 +31,7 @@ PYTHON_LAYERS = [
     {"bench"},
     {"zoo"},
     {"diff"},
+    {"page"},
     {"cli"},
     {"__main__"},
 ]
@@ -128,8 +129,8 @@ RUST = [
     path for path in COMPILED if path.suffix == ".rs" and not {"tests", "benches"} & {*path.relative_to(ROOT).parts}
 ]
 """The Rust code of the crates, whose files may contain tests."""
-PAGE = sorted(path for kind in ("js", "css", "html") for path in (ROOT / "compiler/zoo/page").glob(f"*.{kind}"))
-"""The template of the page of results."""
+PAGE = sorted(path for kind in ("js", "css", "html") for path in (ROOT / "compiler/page").rglob(f"*.{kind}"))
+"""The templates of the pages."""
 OVER_BUDGET: dict[str, str] = {}
 """Files and functions that are too long, with the reasons. An entry for a short one is an error."""
 

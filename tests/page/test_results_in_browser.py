@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from compiler.zoo.page.data import page_data
-from compiler.zoo.page.history import Run
-from compiler.zoo.page.write import html_of
+from compiler.page.history import Run
+from compiler.page.results import page_data
+from compiler.page.write import html_of
 from tests.browser import CHROMIUM, Browser, Page
 from tests.zoo.lines import check, ended, output, profile, refused, times
 
