@@ -31,7 +31,17 @@ KINDS = {
     "results": Kind(
         "results.html",
         ("base.css", "grid.css", "model.css"),
-        (*_COMMON, "columns.js", "filters.js", "grid.js", "keys.js", "profile.js", "model.js", "main.js"),
+        (*_COMMON, "columns.js", "filters.js", "grid.js", "keys.js", "profile.js", "memory.js", "model.js", "main.js"),
+    ),
+    "report": Kind(
+        "view.html",
+        ("base.css", "model.css", "modules.css"),
+        (*_COMMON, "sections.js", "profile.js", "memory.js", "modules.js", "steps.js", "passes.js", "report.js"),
+    ),
+    "difference": Kind(
+        "view.html",
+        ("base.css", "model.css", "modules.css"),
+        (*_COMMON, "sections.js", "modules.js", "difference.js"),
     ),
 }
 
@@ -46,7 +56,7 @@ def html_of(data: Mapping[str, Any], kind: str = "results") -> str:
     style, script = _together("styles", found.styles), _together("scripts", found.scripts)
     policy = f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data:"
     parts = {
-        "title": escape(data["title"]).encode("ascii", "xmlcharrefreplace").decode(),
+        **{key: _escaped(data.get(key, "")) for key in ("title", "summary")},
         "policy": f"{policy}; base-uri 'none'; form-action 'none'",
         "style": style,
         "script": script,
@@ -60,6 +70,11 @@ def _together(folder: str, names: Sequence[str]) -> str:
     """The text of files in a folder of this package, one after another."""
     place = resources.files(__package__).joinpath(folder)
     return "".join(place.joinpath(name).read_text("utf-8") for name in names)
+
+
+def _escaped(text: str) -> str:
+    """A text for HTML, also if it has lone surrogates."""
+    return escape(text).encode("utf-8", "xmlcharrefreplace").decode()
 
 
 def _json(data: Mapping[str, Any]) -> str:

@@ -1,8 +1,11 @@
-/** The time of the steps of a check's plan and the memory of its run; null if the results have no profile. */
+/**
+ * The steps of a plan with their time and memory; null if the check has no profile.
+ * Without measured times, the work of the steps takes the place of their time.
+ */
 function profileSection(check, task) {
   const { profile } = check;
-  if (!profile?.steps.op.length) return null;
-  const steps = stepsOf(profile);
+  if (!profile?.steps.op?.length) return null;
+  const [steps, what] = [stepsOf(profile), isMeasured(profile) ? "Time" : "Work"];
   const groups = [
     ...(steps.some((step) => step.layer) ? [["layer", layerRows(steps)]] : []),
     ["operator", operatorRows(steps)],
@@ -16,18 +19,22 @@ function profileSection(check, task) {
     return html("label", { class: "choice" }, input, name);
   });
   draw(...groups[0]);
-  const choice = html("fieldset", { class: "groups" }, html("legend", {}, "Time by"), choices);
-  const text = html("p", {}, machineText(profile));
-  return section(3, "Time and memory of the steps", text, choice, place, memoryFigure(steps));
+  const choice = html("fieldset", { class: "groups" }, html("legend", {}, `${what} by`), choices);
+  const text = html("p", {}, isMeasured(profile) ? machineText(profile) : workText(profile));
+  return section(task.level ?? 3, `${what} and memory of the steps`, text, choice, place, memoryFigure(profile, steps));
+}
+
+function isMeasured({ milliseconds }) {
+  return milliseconds !== null;
 }
 
 /** The steps of a profile, with the times of one run in milliseconds. Its own time is that without inner steps. */
 function stepsOf({ steps, runs, peaks }) {
+  const aRun = (sum) => (sum === null ? null : sum / (runs ?? 1));
   const found = steps.op.map((_, index) => {
     const step = { number: index + 1 };
     for (const key of Object.keys(steps)) step[key] = steps[key][index];
-    const aRun = (sum) => (sum === null ? null : sum / runs);
-    const [operations, milliseconds] = [aRun(step.operations), aRun(1e3 * step.seconds)];
+    const [operations, milliseconds] = [aRun(step.operations), step.seconds === null ? null : aRun(1e3 * step.seconds)];
     const least = leastOf(operations, aRun(step.bytes), peaks);
     return { ...step, operations, milliseconds, own: milliseconds, memory: step.alive_bytes, least };
   });
@@ -53,23 +60,30 @@ function operatorRows(steps) {
   return groupedBy(steps, (step) => step.op);
 }
 
-/** The steps of a run by name, with the sums of their own times. */
+/** The steps of a run by name, with the sums of their own times. The largest time or work comes first. */
 function groupedBy(steps, nameOf) {
   const groups = Map.groupBy(steps, nameOf);
-  const sum = (group, key) => group.reduce((total, step) => total + (step[key] ?? 0), 0);
-  const rows = [...groups].map(([name, group]) => {
-    const known = group.filter((step) => step.least !== null);
-    return {
-      name,
-      count: group.length,
-      milliseconds: sum(group, "own"),
-      operations: sum(group, "operations"),
-      least: known.length ? sum(known, "least") : null,
-      known: sum(known, "own"),
-      memory: Math.max(...group.map((step) => step.memory)),
-    };
-  });
-  return sorted(rows, (row) => row.milliseconds, true);
+  const rows = [...groups].map(([name, group]) => ({ name, ...totalsOf(group) }));
+  return sorted(rows, (row) => row.milliseconds || row.operations, true);
+}
+
+/** The numbers of several steps together: sums, and the largest memory. A number is null if no step has it. */
+function totalsOf(group) {
+  const known = group.filter((step) => step.least !== null);
+  const memory = group.map((step) => step.memory).filter((each) => each !== null);
+  return {
+    count: group.length,
+    milliseconds: sumOfKnown(group, "own"),
+    operations: sumOfKnown(group, "operations"),
+    least: sumOfKnown(known, "least"),
+    known: sumOfKnown(known, "own"),
+    memory: memory.length ? Math.max(...memory) : null,
+  };
+}
+
+function sumOfKnown(group, key) {
+  const known = group.map((step) => step[key]).filter((each) => each !== null);
+  return known.length ? known.reduce((total, each) => total + each, 0) : null;
 }
 
 function machineText({ threads, level, milliseconds, runs, peaks }) {
@@ -81,16 +95,27 @@ function machineText({ threads, level, milliseconds, runs, peaks }) {
   return `${run} ${least} A step whose data is in the cache may take less.`;
 }
 
-/** The rows of a profile with a bar for the time of each. */
-function timesTable(profile, group, rows) {
-  const work = workColumns(profile, rows);
-  const columns = group === "step" ? [...stepColumns(), ...work, originColumn()] : [groupColumn(group), ...work];
-  return table(`Time by ${group}`, columns, rows);
+/** What the numbers of steps without times mean, and which dimensions have no size before a run. */
+function workText({ symbols }) {
+  const meaning = "Operations are the multiplications and additions of the formulas. The memory is an upper bound.";
+  const text = `${meaning} The option --profile of \`candlec compile\` measures a run instead.`;
+  if (!symbols.length) return text;
+  const [what, it] = symbols.length === 1 ? ["The dimension", "it"] : ["The dimensions", "them"];
+  return `${text} ${what} ${symbols.join(", ")} may have any size, so most numbers are unknown: --dim fixes ${it}.`;
 }
 
-function stepColumns() {
+/** The rows of a profile with a bar for the time or the work of each. */
+function timesTable(profile, group, rows) {
+  const work = isMeasured(profile) ? timeColumns(profile, rows) : operationColumns(rows);
+  const own = group === "step" ? [...stepColumns(profile), ...work, originColumn()] : [groupColumn(group), ...work];
+  return table(`${isMeasured(profile) ? "Time" : "Work"} by ${group}`, own, rows);
+}
+
+/** The number and the name of a step. If the page has the step itself, its number is a link. */
+function stepColumns({ steps }) {
+  const number = (row) => (steps.place ? stepLink(row.number) : whole(row.number));
   return [
-    { label: "Step", number: true, value: (row) => row.number, cell: (row) => whole(row.number) },
+    { label: "Step", number: true, value: (row) => row.number, cell: number },
     { label: "Operator", kind: "operator", value: (row) => row.name, cell: stepName },
   ];
 }
@@ -107,19 +132,35 @@ function groupColumn(group) {
 }
 
 /** The time, the share of the peaks and the memory of a row. The bars have the length of the longest time. */
-function workColumns(profile, rows) {
+function timeColumns(profile, rows) {
   const longest = Math.max(...rows.map((row) => row.milliseconds)) || 1;
   const time = (row) => row.milliseconds;
-  const number = (label, value, text) => ({ label, number: true, value, cell: (row) => shown(value(row), text) });
   return [
-    number("Time", time, duration),
+    numberColumn("Time", time, duration),
     { label: spoken("Time as a bar"), kind: "bars", cell: (row) => bar(time(row) / longest, tickOf(row, longest)) },
-    { label: "Share", number: true, value: time, cell: (row) => percentage(time(row) / profile.milliseconds) },
-    number("Of peak", ofPeak, percentage),
-    number("Operations", (row) => row.operations, amount),
-    number("Memory", (row) => row.memory, bytes),
-    ...(rows[0].count ? [number("Steps", (row) => row.count, whole)] : []),
+    numberColumn("Share", (row) => time(row) / profile.milliseconds, percentage),
+    numberColumn("Of peak", ofPeak, percentage),
+    numberColumn("Operations", (row) => row.operations, amount),
+    ...commonColumns(rows),
   ];
+}
+
+/** The operations and the memory of a row. The bars have the length of the largest number of operations. */
+function operationColumns(rows) {
+  const work = (row) => row.operations;
+  const largest = Math.max(...rows.map(work)) || 1;
+  const total = sumOfKnown(rows, "operations") || 1;
+  return [
+    numberColumn("Operations", work, amount),
+    { label: spoken("Operations as a bar"), kind: "bars", cell: (row) => bar(work(row) / largest) },
+    numberColumn("Share", (row) => (work(row) === null ? null : work(row) / total), percentage),
+    ...commonColumns(rows),
+  ];
+}
+
+function commonColumns(rows) {
+  const memory = numberColumn("Memory", (row) => row.memory, bytes);
+  return rows[0].count ? [memory, numberColumn("Steps", (row) => row.count, whole)] : [memory];
 }
 
 function tickOf({ least }, longest) {
@@ -137,32 +178,4 @@ function stepName({ op, kernel, depth, host }) {
   const name = html("span", { class: "step", "data-depth": depth }, `${"· ".repeat(depth)}${op}`);
   const texts = [kernel, where].filter(Boolean);
   return [name, ...texts.map((text) => html("small", {}, named(text)))];
-}
-
-/** The memory of a run's values over its steps, with the step of the peak as a text. */
-function memoryFigure(steps) {
-  const ran = steps.filter((step) => step.calls);
-  const values = ran.map((step) => step.memory);
-  const peak = ran[values.indexOf(Math.max(...values))];
-  const place = ({ number, op, layer }) => `step ${number}, ${op}${layer ? ` of ${layer}` : ""}`;
-  const at = (step) => `${bytes(step.memory)} in ${place(step)}`;
-  const text = `The peak is ${at(peak)}.`;
-  const drawn = area(values, `Memory of a run over its ${counted(ran.length, "step")}. ${text}`);
-  const [said, line] = [html("span", {}, text), html("span", { class: "cursor" })];
-  const frame = html("div", { class: "frame" }, drawn, line);
-  frame.addEventListener("pointermove", (event) => {
-    const { left, width } = drawn.getBoundingClientRect();
-    const index = Math.min(Math.max(Math.floor(((event.clientX - left) / width) * ran.length), 0), ran.length - 1);
-    line.style.left = `${(100 * (index + 0.5)) / ran.length}%`;
-    said.textContent = `${at(ran[index])}. ${text}`;
-  });
-  frame.addEventListener("pointerleave", () => said.replaceChildren(text));
-  const plot = html("div", { class: "plot" }, labels("axis", bytes(peak.memory), "0"), frame);
-  const caption = html("figcaption", {}, html("b", {}, "Memory over the steps"), said);
-  return html("figure", {}, caption, plot, labels("ends", "first step", "last"));
-}
-
-/** The labels of the ends of an axis, which the text of the figure repeats. */
-function labels(kind, one, other) {
-  return html("div", { class: kind, "aria-hidden": "true" }, html("span", {}, one), html("span", {}, other));
 }
