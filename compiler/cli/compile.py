@@ -197,10 +197,16 @@ def command(
     If MODEL names a Python function FACTORY, the command exports the PyTorch module that the function returns, as
     `candlec export` does, and compiles it. --opset, --exporter, --no-check and --locate are options of this export.
 
+    The page of --report shows what each pass did and where, by PyTorch module and line of Python. It also shows near
+    misses with their reasons, the graph by module, the cost of each layer, and the memory over the steps. It needs no
+    other file and no network. With --profile or --verify, the command runs the plan with the inputs of --input, or
+    with random ones.
+
     \b
     candlec compile model.onnx
     candlec compile model.onnx -o build/model.plan --dim batch=1
     candlec compile model.onnx --passes drop_identities,fold_weight_norm,fold_constants --report report.html
+    candlec compile model.onnx --report report.html --profile --verify --input io.npz
     candlec compile model.onnx --skip-pass fuse_epilogues --dump-passes build/passes
     candlec compile decoder.onnx --state auto
     candlec compile decoder.onnx --weights int4 --keep lm_head

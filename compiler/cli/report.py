@@ -124,4 +124,4 @@ def _described(inputs: Mapping[str, Any], given: Given) -> str:
     if given.is_random:
         shapes = ", ".join(f"{name} {shape_text(np.shape(value))}" for name, value in inputs.items())
         return f"random inputs (seed {given.seed}): {shapes}"
-    return f"inputs of {', '.join(file.name for file in given.files)}"
+    return f"the inputs of {', '.join(file.name for file in given.files)}"

@@ -28,7 +28,9 @@ def passes_data(
 
 def classes_of(reports: Iterable[PassReport]) -> dict[str, str]:
     """The paths of PyTorch modules with their classes, as far as the passes know them."""
-    origins = (each.origin for report in reports for each in (*report.fired, *report.missed))
+    found = list(reports)
+    origins = [each.origin for report in found for each in report.fired]
+    origins += [each.origin for report in found for each in report.missed]
     return {origin.module: origin.layer for origin in origins if origin.module and origin.layer}
 
 

@@ -19,6 +19,7 @@ __all__ = ["steps_data"]
 
 JsonObject = dict[str, Any]
 
+_NOWHERE: JsonObject = {"nodes": (), "module": "", "source": ""}
 _MEASURED = ("calls", "seconds", "operations", "bytes", "alive_bytes", "host")
 _KNOWN = ("op", "kernel", "program", "depth", "added", "operations", "alive_bytes")
 
@@ -60,7 +61,7 @@ def _places(plan: Plan, prepared: Prepared, places: Places) -> Iterator[int]:
             yield places.index((step.origin,), module)
             continue
         number = document["main"]["steps"][step.index]["origin"]
-        origin = {"nodes": (), "module": "", "source": ""} if number is None else document["origins"][number]
+        origin = _NOWHERE if number is None else document["origins"][number]
         module = origin["module"]
         yield places.index(origin["nodes"], module, origin["source"])
 

@@ -77,7 +77,7 @@ WRONG = [
     (["--precision", "int8", "--max-loss", "1%"], "--max-loss is for --precision auto: leave it out, or give both"),
     (
         ["--precision", "int8", "--size", "n=3"],
-        "--size is for --precision auto, --profile and --verify: leave it out, or add one of them; --dim",
+        "--size is for --precision auto, --profile and --verify: leave it out,",
     ),
     (["--precision", "fp8"], "'fp8' is not one of 'f32', 'f16', 'bf16', 'int8', 'auto'"),
     (["--precision", "f32", "--keep", "first"], "give --weights or --precision too"),

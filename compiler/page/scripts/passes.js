@@ -4,13 +4,14 @@ const FEW_PLACES = 4;
 /** What each pass did and where, and its near misses. A click on a pass shows its rules, and on a rule its places. */
 function passesSection(data) {
   const active = data.passes.filter(({ fired, missed }) => fired.length || missed.length);
-  const idle = [...new Set(data.passes.filter((pass) => !active.includes(pass)).map(({ name }) => name))];
+  const names = new Set(active.map(({ name }) => name));
+  const idle = [...new Set(data.passes.map(({ name }) => name))].filter((name) => !names.has(name));
   const list = html("ul", { class: "passes" }, active.map((pass) => html("li", {}, passDetails(data, pass))));
-  const names = () => html("p", {}, idle.flatMap((name, index) => [index ? ", " : "", named(name)]));
+  const idleNames = () => html("p", {}, idle.flatMap((name, index) => [index ? ", " : "", named(name)]));
   const others = `${counted(idle.length, "other pass", "other passes")} changed nothing`;
   const [which, near] = ["The passes that changed the graph or almost did", "places where a rule almost applied"];
   const text = html("p", {}, `${which}, in the order of their runs. Near misses are ${near}.`);
-  return section(2, "Passes", text, foldButtons(list), list, idle.length ? folded(others, names) : null);
+  return section(2, "Passes", text, foldButtons(list), list, idle.length ? folded(others, idleNames) : null);
 }
 
 function passDetails(data, pass) {
