@@ -133,6 +133,16 @@ def test_a_measured_run_has_times_and_the_comparison(tab: Page, tmp_path: Path) 
     check_widths(tab, path.as_uri(), OPEN_ALL)
 
 
+def test_dimensions_without_a_size_leave_out_what_is_unknown(tab: Page, tmp_path: Path) -> None:
+    text = MODEL.replace("[2, 4]", "[n, 4]")
+    path = tmp_path / "page.html"
+    path.write_text(html_of(data_of(proto=model(text)), "report"))
+    tab.open(path.as_uri())
+    assert any("The dimension n may have any size" in each for each in texts(tab, "section p"))
+    assert texts(tab, ".module summary") == ["body.linearLinear1 step"]
+    assert not texts(tab, "figure") and not texts(tab, ".groups") and not failures(tab)
+
+
 def test_every_width_fits_and_axe_finds_nothing_serious(tab: Page, file: Path) -> None:
     check_widths(tab, file.as_uri(), OPEN_ALL)
 

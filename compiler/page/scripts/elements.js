@@ -42,3 +42,8 @@ function option(value, text) {
 function counted(number, what, several = `${what}s`) {
   return `${number.toLocaleString("en-US")} ${number === 1 ? what : several}`;
 }
+
+/** A text with code between backticks. */
+function withCode(text) {
+  return text.split("`").map((part, index) => (index % 2 ? html("code", {}, part) : part));
+}

@@ -1,11 +1,18 @@
-/** The memory of a run's values over its steps, with the step of the peak as a text; null if it is unknown. */
+/**
+ * The memory of a run's values over its steps, with the step of the peak as a text. Null if it is unknown, or that of
+ * most steps outside of blocks.
+ */
 function memoryFigure(profile, steps) {
+  const outer = steps.filter(({ depth }) => !depth);
+  const unknown = outer.filter(({ memory }) => memory === null).length;
+  if (2 * unknown > outer.length) return null;
   const ran = steps.filter((step) => (isMeasured(profile) ? step.calls : true));
   const values = ran.map((step) => step.memory);
   const highest = Math.max(...values);
   if (!ran.length || !highest) return null;
   const at = (step) => `${shown(step.memory, bytes)} in ${placeOfStep(step)}`;
-  const text = `The peak is ${at(ran[values.indexOf(highest)])}.`;
+  const lacking = unknown ? ` The memory of ${counted(unknown, "step")} is unknown.` : "";
+  const text = `The peak is ${at(ran[values.indexOf(highest)])}.${lacking}`;
   const what = isMeasured(profile) ? "Memory" : "Upper bound of the memory";
   const drawn = area(values, `${what} of a run over its ${counted(ran.length, "step")}. ${text}`);
   const said = html("span", {}, text);

@@ -75,8 +75,3 @@ function moduleCell({ classes }, path) {
   const link = html("a", { href: `#module=${encodeURIComponent(path.toWellFormed())}` }, named(path));
   return classes[path] ? [link, html("small", {}, classes[path])] : link;
 }
-
-/** A text with code between backticks. */
-function withCode(text) {
-  return text.split("`").map((part, index) => (index % 2 ? html("code", {}, part) : part));
-}

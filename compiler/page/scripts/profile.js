@@ -6,6 +6,14 @@ function profileSection(check, task) {
   const { profile } = check;
   if (!profile?.steps.op?.length) return null;
   const [steps, what] = [stepsOf(profile), isMeasured(profile) ? "Time" : "Work"];
+  const text = isMeasured(profile) ? html("p", {}, machineText(profile)) : workText(profile);
+  const isKnown = isMeasured(profile) || sumOfKnown(steps, "operations");
+  const tables = isKnown ? groupedTables(profile, steps, what, task) : [];
+  return section(task.level ?? 3, `${what} and memory of the steps`, text, ...tables, memoryFigure(profile, steps));
+}
+
+/** A table of the steps by layer, by operator or one by one, and the choice of it. */
+function groupedTables(profile, steps, what, task) {
   const groups = [
     ...(steps.some((step) => step.layer) ? [["layer", layerRows(steps)]] : []),
     ["operator", operatorRows(steps)],
@@ -19,9 +27,7 @@ function profileSection(check, task) {
     return html("label", { class: "choice" }, input, name);
   });
   draw(...groups[0]);
-  const choice = html("fieldset", { class: "groups" }, html("legend", {}, `${what} by`), choices);
-  const text = html("p", {}, isMeasured(profile) ? machineText(profile) : workText(profile));
-  return section(task.level ?? 3, `${what} and memory of the steps`, text, choice, place, memoryFigure(profile, steps));
+  return [html("fieldset", { class: "groups" }, html("legend", {}, `${what} by`), choices), place];
 }
 
 function isMeasured({ milliseconds }) {
@@ -98,10 +104,11 @@ function machineText({ threads, level, milliseconds, runs, peaks }) {
 /** What the numbers of steps without times mean, and which dimensions have no size before a run. */
 function workText({ symbols }) {
   const meaning = "Operations are the multiplications and additions of the formulas. The memory is an upper bound.";
-  const text = `${meaning} The option --profile of \`candlec compile\` measures a run instead.`;
-  if (!symbols.length) return text;
+  const measuring = "The option `--profile` of `candlec compile` measures a run instead.";
   const [what, it] = symbols.length === 1 ? ["The dimension", "it"] : ["The dimensions", "them"];
-  return `${text} ${what} ${symbols.join(", ")} may have any size, so most numbers are unknown: --dim fixes ${it}.`;
+  const unknown = `${what} ${symbols.join(", ")} may have any size, so most numbers are unknown.`;
+  const lacking = symbols.length ? [unknown, `The option \`--dim\` fixes ${it}.`] : [];
+  return html("p", {}, withCode([meaning, measuring, ...lacking].join(" ")));
 }
 
 /** The rows of a profile with a bar for the time or the work of each. */

@@ -7,10 +7,12 @@ function stepLink(number) {
 function graphOf(data, steps) {
   const tree = moduleTree(steps);
   const what = isMeasured(data.profile) ? { key: "own", word: "time" } : { key: "operations", word: "operations" };
-  const summaryOf = moduleSummary(data.classes, what.key, sumOfKnown(steps, what.key) || 1);
+  const total = sumOfKnown(steps, what.key);
+  const summaryOf = moduleSummary(data.classes, what.key, total);
   const list = moduleList(tree, summaryOf, (own) => own.map(stepItem));
   const place = html("div", {}, endsList("Inputs", data.ends.inputs), list, endsList("Outputs", data.ends.outputs));
-  const text = `The steps in the order of a run, by PyTorch module. A bar is the share of the ${what.word}.`;
+  const bars = total ? ` A bar is the share of the ${what.word}.` : "";
+  const text = `The steps in the order of a run, by PyTorch module.${bars}`;
   return { tree, section: section(2, "Graph by module", html("p", {}, text), foldButtons(place), place) };
 }
 
@@ -19,7 +21,8 @@ function moduleSummary(classes, key, total) {
   const textOf = key === "own" ? duration : (number) => `${amount(number)} ops`;
   return (node) => {
     const sum = sumOfKnown(node.items, key);
-    const figures = [counted(node.items.length, "step"), bar((sum ?? 0) / total), shown(sum, textOf)];
+    const count = counted(node.items.length, "step");
+    const figures = total ? [count, bar((sum ?? 0) / total), shown(sum, textOf)] : [count];
     return [moduleName(node, classes), ...figures.map((each) => figure(each))];
   };
 }
