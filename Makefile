@@ -261,7 +261,7 @@ SAME_RESULTS := cli/test_bench.py cli/test_bisect.py cli/test_streams.py cli/tes
 	test_gpu_refusals.py test_interrupt.py test_kernel_parameters.py test_layouts.py test_mutated_models.py \
 	test_operator_tables.py test_packaging.py test_peak.py test_processes.py test_release.py test_residuals.py test_rust_manifests.py \
 	test_rust_modules.py test_rust_package.py test_rust_surface.py test_scratch.py test_sharing.py test_stated_memory.py test_unsafe_code.py test_vector_code.py \
-	zoo/test_breaking.py page/test_results_in_browser.py
+	zoo/test_breaking.py page/test_results_in_browser.py page/test_report_in_browser.py
 # The same of trained models: runs with two threads, layers with onnxruntime's inputs, and the bytes of plans that two processes
 # write, which tests/golden compares with a file.
 SAME_RUNS := $(addprefix --deselect=tests/trained/test_zoo.py::test_,plans_are_the_same_bytes quantized_layers threads_change)

@@ -216,9 +216,7 @@ def command(
     candlec compile nets.unet:build -o unet.plan
     """
     chosen.check_usage()
-    reporting.check_usage()
-    if chosen.max_loss is None and not reporting.runs:
-        given.refuse("--precision auto, --profile and --verify")
+    reporting.check_usage(given, needs_inputs=chosen.max_loss is not None)
     target, record = plan_file(model, output, reporting.report), Record()
     with factory.model_file(model, how) as (file, done):
         plan, seconds, made = _compiled(model, file, chosen, given, chosen.options(record, dump))

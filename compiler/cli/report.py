@@ -42,8 +42,10 @@ class Reporting:
         """Whether the report needs a run."""
         return self.is_profiled or self.is_verified
 
-    def check_usage(self) -> None:
-        """Refuse a run without a report."""
+    def check_usage(self, given: Given, *, needs_inputs: bool) -> None:
+        """Refuse a run without a report, and inputs if neither a run nor another option needs them."""
+        if not (self.runs or needs_inputs):
+            given.refuse("--precision auto, --profile and --verify")
         if self.runs and self.report is None:
             option = "--profile" if self.is_profiled else "--verify"
             raise click.UsageError(f"{option} writes to the report: add --report FILE.html")

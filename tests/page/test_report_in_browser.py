@@ -32,14 +32,6 @@ def file(data: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture
-def page(tab: Page, file: Path) -> Page:
-    """The page in the tab, wide and light."""
-    tab.resize(1600, 900)
-    tab.open(file.as_uri())
-    return tab
-
-
 def texts(page: Page, selector: str) -> list[str]:
     """The texts of elements."""
     return list(page.value(f"[...document.querySelectorAll({selector!r})].map((each) => each.textContent)"))

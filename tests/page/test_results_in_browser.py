@@ -38,14 +38,6 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture
-def page(tab: Page, file: Path) -> Page:
-    """The page in the tab, wide and light."""
-    tab.resize(1600, 900)
-    tab.open(file.as_uri())
-    return tab
-
-
 def go(page: Page, model: str) -> None:
     """Open the view of a model by its link."""
     page.value(f"[...document.querySelectorAll('#grid a')].find((a) => a.textContent === {json.dumps(model)}).click()")
