@@ -263,7 +263,7 @@ SAME_RESULTS := contrib generation on_ray volumes cli/test_bench.py cli/test_bis
 	test_gpu_refusals.py test_interrupt.py test_kernel_parameters.py test_layouts.py test_mutated_models.py \
 	test_operator_tables.py test_packaging.py test_peak.py test_processes.py test_release.py test_residuals.py test_rust_manifests.py \
 	test_rust_modules.py test_rust_package.py test_rust_surface.py test_scratch.py test_sharing.py test_stated_memory.py test_unsafe_code.py test_vector_code.py \
-	zoo/test_breaking.py zoo/test_page_in_browser.py
+	zoo/test_breaking.py page/test_results_in_browser.py page/test_report_in_browser.py
 # The same of trained models: runs with two threads, layers with onnxruntime's inputs, and the bytes of plans that two processes
 # write, which tests/golden compares with a file.
 SAME_RUNS := $(addprefix --deselect=tests/trained/test_zoo.py::test_,plans_are_the_same_bytes quantized_layers threads_change)
@@ -333,11 +333,11 @@ test-arm: arm-tools $(NEXTEST) ## the tests of the kernels for ARM, which qemu e
 	$(PYTHON) tools/arm_loops.py $$(ls -t runtime/target/$(ARM)/release/deps/candle_plan_kernels-* | grep -v '\.' | head -1)
 
 # The target installs Chromium, if it may; otherwise its tests say that they are skipped.
-test-page: $(VENV)/.test ## the tests of the page of results, in Chromium
-	$(SAY) "Tests of the page of results, in Chromium"
+test-page: $(VENV)/.test ## the tests of the HTML pages, in Chromium
+	$(SAY) "Tests of the HTML pages, in Chromium"
 	@mkdir -p build
 	@command -v chromium >/dev/null || { apt-get update && apt-get install -y --no-install-recommends chromium; } >build/chromium.log 2>&1 || true
-	$(BIN)/python -m pytest -q tests/zoo/test_page.py tests/zoo/test_page_in_browser.py tests/cli/test_zoo_page.py
+	$(BIN)/python -m pytest -q tests/page tests/cli/test_zoo_page.py
 
 # AddressSanitizer also checks the C++ of the emulator's kernels.
 sanitize: $(NEXTEST) ## the Rust tests of kernels, devices and plans under AddressSanitizer, on Linux (some minutes)

@@ -31,6 +31,7 @@ PYTHON_LAYERS = [
     {"bench"},
     {"zoo"},
     {"diff"},
+    {"page"},
     {"cli"},
     {"__main__"},
 ]
@@ -96,8 +97,8 @@ COMPUTED: dict[str, tuple[str, str]] = {
     "bench.cold": ("", "the package of an engine that is compared"),
     "bench.engines": ("", "the package of an engine that is compared"),
     "cli": ("cli", "the module of a command"),
-    "cli.compile": ("passes", "the module of a pass, whose docstring `--help` shows"),
     "cli.factory": ("", "the caller's module"),
+    "cli.report": ("passes", "the module of a pass, whose docstring `--help` and the report show"),
     "custom_modules": ("", "the caller's module"),
     "contrib.expansion.expand": ("contrib", "the family of an operator"),
     "frontend.captured": ("", "PyTorch's modules"),
@@ -128,8 +129,8 @@ RUST = [
     path for path in COMPILED if path.suffix == ".rs" and not {"tests", "benches"} & {*path.relative_to(ROOT).parts}
 ]
 """The Rust code of the crates, whose files may contain tests."""
-PAGE = sorted(path for kind in ("js", "css", "html") for path in (ROOT / "compiler/zoo/page").glob(f"*.{kind}"))
-"""The template of the page of results."""
+PAGE = sorted(path for kind in ("js", "css", "html") for path in (ROOT / "compiler/page").rglob(f"*.{kind}"))
+"""The templates of the pages."""
 OVER_BUDGET: dict[str, str] = {}
 """Files and functions that are too long, with the reasons. An entry for a short one is an error."""
 

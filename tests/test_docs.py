@@ -99,6 +99,14 @@ def test_the_table_of_the_readme_has_every_extra() -> None:
     assert re.findall(r"^\| `(\w+)` \|", README, re.MULTILINE) == declared
 
 
+def test_the_commands_for_pages_run(folder: Path) -> None:
+    page = (ROOT / "docs/reports.md").read_text()
+    commands = [line.removeprefix("$ candlec ") for line in page.splitlines() if line.startswith("$ ")]
+    codes = [run(*shlex.split(command)) for command in commands]
+    assert codes == [0, 0, 0, 1], "the last one finds differences"
+    assert {path.name for path in folder.glob("*.html")} == {"digits.html", "difference.html"}
+
+
 def test_the_program_for_sessions_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = (ROOT / "docs/using-from-python.md").read_text()
     exec(block(page, "import asyncio"), {})

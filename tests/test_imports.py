@@ -99,7 +99,7 @@ EXPANSIONS = {f"compiler.contrib.{family}" for family in FAMILIES.values()}
 
 MODULES = EXPANSIONS | {
     *("compiler._runtime", "compiler.accuracy.reference", "compiler.bench.peaks", "compiler.cli.tables.profile"),
-    *("compiler.cli.tables.report_page", "compiler.frontend.load", "compiler.pipeline", "compiler.plan"),
+    *("compiler.page.report", "compiler.frontend.load", "compiler.pipeline", "compiler.plan"),
     "compiler.runtime.session",
 }
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import textwrap
 import time
 from collections import Counter
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,8 +15,9 @@ import click
 from compiler.cli import arguments, choice, custom, factory, quantized, states, volumes
 from compiler.cli.given import Given, given_options
 from compiler.cli.grouped import grouped
-from compiler.cli.output import console, errors, json_option, megabytes, print_json, table, working, write_text
+from compiler.cli.output import console, errors, json_option, megabytes, print_json, table, working
 from compiler.cli.renamed import Verb
+from compiler.cli.report import Reporting, pass_summary, report_options, show_verified, verified_data
 from compiler.cli.target import plan_file
 from compiler.errors import did_you_mean, program
 
@@ -54,15 +53,9 @@ class Command(Verb):
         from compiler import Options
         from compiler.pipeline import passes
 
-        optional = {step.name: _summary(step.name) for step in passes(Options()) if not step.needed}
+        optional = {step.name: pass_summary(step.name) for step in passes(Options()) if not step.needed}
         with formatter.section("Optional passes, in order"):
             formatter.write_dl(list(optional.items()))
-
-
-def _summary(name: str) -> str:
-    """The first paragraph of a pass's module docstring."""
-    module = importlib.import_module(f"compiler.passes.{name}")
-    return " ".join((module.__doc__ or "").split("\n\n")[0].split())
 
 
 @dataclass(frozen=True)
@@ -165,12 +158,6 @@ compiler_options = grouped(
     click.option("--verify-passes", is_flag=True, help="Verify the graph after every pass, to find compiler bugs."),
 )
 
-report_option = click.option(
-    "--report",
-    type=arguments.OUTPUT,
-    metavar="FILE.html",
-    help="Write an HTML report of what each pass changed, and where.",
-)
 dump_option = click.option(
     "--dump-passes",
     "dump",
@@ -187,7 +174,7 @@ dump_option = click.option(
 )
 @compiler_options
 @given_options
-@report_option
+@report_options
 @dump_option
 @custom.custom_option
 @factory.export_options
@@ -197,7 +184,7 @@ def command(
     output: Path | None,
     chosen: Chosen,
     given: Given,
-    report: Path | None,
+    reporting: Reporting,
     dump: Path | None,
     how: factory.How,
     as_json: bool,
@@ -210,10 +197,16 @@ def command(
     If MODEL names a Python function FACTORY, the command exports the PyTorch module that the function returns, as
     `candlec export` does, and compiles it. --opset, --exporter, --no-check and --locate are options of this export.
 
+    The page of --report shows what each pass did and where, by PyTorch module and line of Python. It also shows near
+    misses with their reasons, the graph by module, the cost of each layer, and the memory over the steps. It needs no
+    other file and no network. With --profile or --verify, the command runs the plan with the inputs of --input, or
+    with random ones.
+
     \b
     candlec compile model.onnx
     candlec compile model.onnx -o build/model.plan --dim batch=1
     candlec compile model.onnx --passes drop_identities,fold_weight_norm,fold_constants --report report.html
+    candlec compile model.onnx --report report.html --profile --verify --input io.npz
     candlec compile model.onnx --skip-pass fuse_epilogues --dump-passes build/passes
     candlec compile decoder.onnx --state auto
     candlec compile decoder.onnx --weights int4 --keep lm_head
@@ -223,46 +216,36 @@ def command(
     candlec compile nets.unet:build -o unet.plan
     """
     chosen.check_usage()
-    target = plan_file(model, output, report)
-    record = Record()
-    plan, seconds, done, made = _compiled(model, partial(_options, chosen, given, record, dump), how)
-    plan.save(target)
-    _write_report(report, model, plan, record)
+    reporting.check_usage(given, needs_inputs=chosen.max_loss is not None)
+    target, record = plan_file(model, output, reporting.report), Record()
+    with factory.model_file(model, how) as (file, done):
+        plan, seconds, made = _compiled(model, file, chosen, given, chosen.options(record, dump))
+        plan.save(target)
+        verified = reporting.write(model, file, plan, record.passes, given)
+    is_right = verified is None or verified.ok
     if as_json:
-        print_json(
-            {"ok": True, "plan": str(target), "seconds": seconds, **factory.facts(done), **_facts(plan, record, made)}
-        )
+        found = {**factory.facts(done), **_facts(plan, record, made), **verified_data(verified)}
+        print_json({"ok": is_right, "plan": str(target), "seconds": seconds, **found})
     else:
         _show(plan, record, made)
         factory.show(done)
         _warn_of_memory(plan, chosen.max_memory)
+        show_verified(verified)
         console.print(f"{target}: {megabytes(len(plan.data))}, compiled in {seconds:.2f} s", style="bold")
+    click.get_current_context().exit(0 if is_right else 1)
 
 
 def _compiled(
-    model: Path, options_of: Callable[[Path], tuple[Options, Choice | None]], how: factory.How
-) -> tuple[Plan, float, factory.Done | None, Choice | None]:
-    """The plan, the seconds of its compilation, a factory's export, and the choice of `--precision auto`."""
+    model: Path, file: Path, chosen: Chosen, given: Given, options: Options
+) -> tuple[Plan, float, Choice | None]:
+    """The plan, the seconds of its compilation, and the choice of `--precision auto`."""
     import compiler
 
-    with factory.model_file(model, how) as (file, done):
-        options, made = options_of(file)
-        start = time.perf_counter()
-        with working(f"compiling {model}"):
-            plan = compiler.compile(file, options)
-        return plan, time.perf_counter() - start, done, made
-
-
-def _options(
-    chosen: Chosen, given: Given, record: Record, dump: Path | None, model: Path
-) -> tuple[Options, Choice | None]:
-    """The options for the compiler, and the choice of `--precision auto`."""
-    options = chosen.options(record, dump)
-    if chosen.max_loss is None:
-        given.refuse("--precision auto")
-        return options, None
-    made = choice.choose(model, options, chosen.max_loss, given)
-    return made.options, made
+    made = None if chosen.max_loss is None else choice.choose(file, options, chosen.max_loss, given)
+    start = time.perf_counter()
+    with working(f"compiling {model}"):
+        plan = compiler.compile(file, options if made is None else made.options)
+    return plan, time.perf_counter() - start, made
 
 
 def _warn_of_memory(plan: Plan, limit: int | None) -> None:
@@ -285,14 +268,6 @@ def _warn_of_memory(plan: Plan, limit: int | None) -> None:
                 text += ": runs may fail"
                 errors.print(text, style="yellow", soft_wrap=True)
                 return
-
-
-def _write_report(path: Path | None, model: Path, plan: Plan, record: Record) -> None:
-    """Write the HTML report, if there is a path for it."""
-    if path is not None:
-        from compiler.cli.tables.report_page import page
-
-        write_text(path, page(model, plan, [each for each, _ in record.passes]))
 
 
 def _dump(folder: Path) -> Callable[[PassReport, Any], None]:

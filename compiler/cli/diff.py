@@ -12,7 +12,9 @@ from compiler.cli import arguments
 from compiler.cli.custom import custom_option
 from compiler.cli.given import Given, input_option, seed_option, size_option
 from compiler.cli.grouped import grouped
-from compiler.cli.output import json_option, print_json, working
+from compiler.cli.output import json_option, print_json, working, write_text
+from compiler.cli.streams import encodable
+from compiler.cli.target import check_page
 from compiler.cli.volumes import lower_when_compiling
 
 if TYPE_CHECKING:
@@ -93,6 +95,7 @@ comparison_options = grouped(
 @click.argument("before", type=arguments.INPUT)
 @click.argument("after", type=arguments.INPUT)
 @comparison_options
+@click.option("--report", type=arguments.OUTPUT, metavar="FILE.html", help="Also write what differs as an HTML page.")
 @json_option
 @click.pass_context
 def command(
@@ -100,6 +103,7 @@ def command(
     before: Path,
     after: Path,
     comparison: Comparison,
+    report: Path | None,
     as_json: bool,
 ) -> None:
     """Show what differs between BEFORE and AFTER: two models, two plans, or a model and a plan.
@@ -120,6 +124,9 @@ def command(
     the first difference. If it compares plans, it runs these plans. Otherwise, it compiles both models without
     optimization to run them.
 
+    With --report, the command also writes a page with all differences. It groups the nodes by PyTorch module. The page
+    needs no other file and no network.
+
     The exit code is 0 if nothing differs, and 1 if something does. It is 1 even for a difference within the tolerance
     (✓).
 
@@ -127,16 +134,31 @@ def command(
     candlec diff old.onnx new.onnx
     candlec diff old.onnx new.onnx --plans --dim batch=1
     candlec diff old.plan new.onnx --run --size batch=4
+    candlec diff old.plan new.plan --report diff.html
     candlec diff passes/058-fold_batch_norm.onnx passes/062-fuse_epilogues.onnx --input io.npz
     """
     from compiler.cli.tables.diff import numbers_data, show
 
+    arguments.check_outputs({"--report": report}, [before, after])
+    check_page(report)
     found = comparison.difference(before, after)
+    if report is not None:
+        _write_page(report, before, after, found)
     if as_json:
         print_json({"ok": found.is_equal, **found.data, "numbers": numbers_data(found.numbers)})
     else:
         show(str(before), str(after), found)
     context.exit(0 if found.is_equal else 1)
+
+
+def _write_page(path: Path, before: Path, after: Path, found: Difference) -> None:
+    """Write the difference as an HTML page."""
+    from compiler.cli.tables.diff import summary
+    from compiler.page.difference import difference_data
+    from compiler.page.write import html_of
+
+    names = encodable(str(before)), encodable(str(after))
+    write_text(path, html_of(difference_data(*names, found, f"{summary(*names, found)}."), "difference"))
 
 
 def _read(file: Path) -> Path | Plan:

@@ -67,12 +67,12 @@ class Given:
         """The files that the arguments name."""
         return [file for _, file in map(_name_and_file, self.inputs)]
 
-    def refuse(self, option: str) -> None:
-        """Refuse inputs, which only another option needs."""
+    def refuse(self, options: str) -> None:
+        """Refuse inputs, which only other options need."""
         if self.inputs or self.sizes or self.seed:
             given = "--input" if self.inputs else "--size" if self.sizes else "--seed"
             fixes = "; --dim fixes a dimension" if given == "--size" else ""
-            raise click.UsageError(f"{given} is for {option}: leave it out, or give both{fixes}")
+            raise click.UsageError(f"{given} is for {options}: leave it out, or add one of them{fixes}")
 
     def arrays(self, declared: Sequence[TensorInfo]) -> dict[str, Any]:
         """The arrays of the files; without files, random arrays, and a message that describes them."""

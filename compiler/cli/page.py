@@ -49,7 +49,7 @@ def command(results: tuple[Path, ...], output: Path, title: str) -> None:
     candlec zoo page zoo.jsonl -o page.html
     candlec zoo page monday.jsonl tuesday.jsonl wednesday.jsonl -o page.html --title "Nightly models"
     """
-    from compiler.zoo.page.write import write_page
+    from compiler.page.results import write_page
     from compiler.zoo.results import read_results
 
     arguments.check_outputs({"--output": output}, results)

@@ -1,4 +1,4 @@
-"""The file that `candlec compile` writes."""
+"""The files that `candlec compile` writes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import click
 
 from compiler.cli import arguments, factory
 
-__all__ = ["plan_file"]
+__all__ = ["check_page", "plan_file"]
 
 
 def plan_file(model: Path, output: Path | None, report: Path | None) -> Path:
@@ -37,6 +37,11 @@ def _check_suffixes(output: Path | None, report: Path | None) -> None:
     """Refuse a name that makes another program take a plan for a model, or a report for something else."""
     if output is not None and output.suffix == ".onnx":
         raise click.BadParameter(f"{output} has the suffix of models: name a .plan file", param_hint="--output")
+    check_page(report)
+
+
+def check_page(report: Path | None) -> None:
+    """Refuse a name by which no browser opens a page."""
     is_file = report is not None and (report.is_file() or not report.exists())  # and no /dev/stdout
     if report is not None and is_file and report.suffix.lower() not in (".html", ".htm"):
         raise click.BadParameter(f"{report} is no .html file, and the report is a web page", param_hint="--report")

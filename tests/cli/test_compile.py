@@ -12,7 +12,9 @@ import onnx.parser
 import pytest
 
 import compiler
+from compiler.accuracy.compare import Comparison, Report
 from tests.cli.command import run
+from tests.page.elements import data_in
 from tests.running import SOON
 
 
@@ -85,6 +87,31 @@ def test_compile_writes_a_report(folder: Path) -> None:
     page = (folder / "report.html").read_text()
     assert "2 nodes became" in page
     assert "Identity" in page
+    assert "http" not in page.replace("http://www.w3.org/2000/svg", "").replace("http-equiv", "")
+
+
+def test_a_report_may_measure_a_run_and_compare_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ("--profile", "--verify", "--input", "io.npz", "--json")
+    assert run("compile", "echo.onnx", "--report", "report.html", *given) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["ok"] is True and {each["verdict"] for each in shown["outputs"]} == {"equal"}
+    data = data_in(Path("report.html").read_text())
+    assert data["profile"]["runs"] == 10 and data["verified"]["verdict"] == "equal"
+    assert data["given"] == "the inputs of io.npz"
+    assert run("compile", "echo.onnx", "--report", "report.html", "--verify", "--seed", "3") == 0
+    assert "2 of 2 outputs equal onnxruntime's" in capsys.readouterr().out
+    data = data_in(Path("report.html").read_text())
+    assert data["profile"]["runs"] is None and data["given"].startswith("random inputs (seed 3): ")
+
+
+def test_outputs_that_differ_are_exit_code_1(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = Comparison("y", "float32", (2,), max_abs=1.0, allowed=1e-5)
+    monkeypatch.setattr(compiler, "verify", lambda *_: Report((wrong,)))
+    assert run("compile", "echo.onnx", "--report", "report.html", "--verify") == 1
+    assert "0 of 1 output equals onnxruntime's; 1 is not equal" in capsys.readouterr().out
+    assert Path("echo.plan").exists() and data_in(Path("report.html").read_text())["verified"]["verdict"] == "different"
 
 
 def test_compile_help_lists_the_passes(capsys: pytest.CaptureFixture[str]) -> None:

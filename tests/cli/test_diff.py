@@ -12,6 +12,7 @@ import pytest
 
 from tests import broken_passes
 from tests.cli.command import run
+from tests.page.elements import data_in
 
 
 @pytest.fixture
@@ -76,6 +77,19 @@ def test_graphs_before_and_after_a_pass(models: Path, capsys: pytest.CaptureFixt
     assert run("diff", dumped[0], dumped[-1], "--run") == 1
     printed = capsys.readouterr().out
     assert "candle.plan." in printed and "✓   y " in printed
+
+
+def test_the_difference_has_a_page(models: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert run("diff", "a.onnx", "b.onnx", "--run", "--report", "diff.html", "--json") == 1
+    shown, data = json.loads(capsys.readouterr().out), data_in(Path("diff.html").read_text())
+    kept = ("kind", "inputs", "outputs", "operators", "constants", "shared", "facts")
+    assert {key: data[key] for key in kept} == {key: shown[key] for key in kept}
+    assert [each["details"] for each in data["nodes"]] == [each["details"] for each in shown["nodes"]]
+    assert data["names"] == ["a.onnx", "b.onnx"]
+    assert data["summary"].startswith("a.onnx and b.onnx differ: 1 node, 1 constant; ")
+    for one, other in zip(data["numbers"]["outputs"], shown["numbers"]["outputs"], strict=True):
+        assert one.items() <= {**other, "max_abs": one["max_abs"]}.items()
 
 
 def test_many_rows_are_not_all_shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

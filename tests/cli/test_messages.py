@@ -40,7 +40,7 @@ USAGE = [
         "there is no pass 'foo'; there is no pass 'fold_constans': did you mean fold_constants?\n"
         "  help: `candlec compile --help` lists the passes\n",
     ),
-    (["compile", "echo.onnx", "--size", "batch=2"], "leave it out, or give both; --dim fixes a dimension\n"),
+    (["compile", "echo.onnx", "--size", "batch=2"], "leave it out, or add one of them; --dim fixes a dimension\n"),
     (["inspect", "echo.plan", "--prepared", "--steps"], "--prepared shows every step: leave out --steps\n"),
     (["compile", "echo.onnx", "--passes", "sort_nodes"], "--passes: sort_nodes always runs: leave it out\n"),
 ]

@@ -75,7 +75,10 @@ WRONG = [
     (["--precision", "auto"], "--precision auto needs the largest loss of the outputs: give --max-loss, such as 0.5%"),
     (["--precision", "auto", "--max-loss", "2"], "'2' is no loss: give a percentage, such as 0.5%"),
     (["--precision", "int8", "--max-loss", "1%"], "--max-loss is for --precision auto: leave it out, or give both"),
-    (["--precision", "int8", "--size", "n=3"], "--size is for --precision auto: leave it out, or give both; --dim"),
+    (
+        ["--precision", "int8", "--size", "n=3"],
+        "--size is for --precision auto, --profile and --verify: leave it out,",
+    ),
     (["--precision", "fp8"], "'fp8' is not one of 'f32', 'f16', 'bf16', 'int8', 'auto'"),
     (["--precision", "f32", "--keep", "first"], "give --weights or --precision too"),
     (["--precision", "bf16", "--weights", "int8"], "--precision changes weights: leave it out, or --weights"),

@@ -1,1 +1,1 @@
-"""The printed tables of steps, times and placements, and the page of `candlec compile --report`."""
+"""The printed tables of steps, times, placements and differences."""

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from compiler.diff.changes import ConstantChange, NodeChange
     from compiler.diff.numbers import Numbers
 
-__all__ = ["numbers_data", "show"]
+__all__ = ["numbers_data", "show", "summary"]
 
+_NODES = {"model": "node", "plan": "step"}
+"""The kind of a difference → what its graphs consist of."""
 _MOST_ROWS, _LONGEST = 30, 60
 """The largest numbers of rows of a table, and of characters of an attribute."""
 
@@ -26,9 +28,8 @@ _MOST_ROWS, _LONGEST = 30, 60
 def show(before: str, after: str, found: Difference) -> None:
     """Print what differs, and in how many places."""
     _ends(found)
-    names = {"model": "node", "plan": "step"}
-    _operators(found, names[found.kind])
-    _limited(("", "operator", names[found.kind], "what", "before", "after", "origin"), list(_nodes(found.nodes)))
+    _operators(found, _NODES[found.kind])
+    _limited(("", "operator", _NODES[found.kind], "what", "before", "after", "origin"), list(_nodes(found.nodes)))
     _limited(("", "constant", "before", "after", ">max abs"), [_constant(each) for each in found.constants])
     if found.facts:
         from compiler.zoo.drift import text_of
@@ -37,19 +38,25 @@ def show(before: str, after: str, found: Difference) -> None:
         table(("fact", "before", "after"), rows)
     if found.numbers is not None:
         _numbers(found.numbers)
+    said = summary(before, after, found)
+    console.print(said, style="green" if found.is_equal else "yellow", soft_wrap=True)
+
+
+def summary(before: str, after: str, found: Difference) -> str:
+    """What differs between two models or plans, and in how many places, in a sentence without a period."""
     count, size = found.shared
     equal = f"{count} constant{'s' * (count != 1)} of {megabytes(size)}"
     if found.is_equal:
-        console.print(f"{before} and {after} are equal, also their {equal}", style="green", soft_wrap=True)
-        return
+        return f"{before} and {after} are equal, also their {equal}"
+    node = _NODES[found.kind]
     parts = [
         _counted(len(found.ends), "input or output", "inputs and outputs"),
-        _counted(len(found.nodes), names[found.kind], f"{names[found.kind]}s"),
+        _counted(len(found.nodes), node, f"{node}s"),
         _counted(len(found.constants), "constant", "constants"),
         _counted(len(found.facts), "fact", "facts"),
     ]
     said = ", ".join(each for each in parts if each) or "only the results"
-    console.print(f"{before} and {after} differ: {said}; they share {equal}", style="yellow", soft_wrap=True)
+    return f"{before} and {after} differ: {said}; they share {equal}"
 
 
 def numbers_data(numbers: Numbers | None) -> dict[str, Any] | None:

@@ -24,14 +24,19 @@ function remarksOf(check) {
   const items = remarks.map((remark) => {
     const having = check.outcomes.filter((outcome) => outcome.remarks.includes(remark));
     const advice = having.map((outcome) => outcome.advice?.[remark]).find(Boolean);
-    const where =
-      having.length === check.outcomes.length ? "all variants" : having.map((outcome) => outcome.variant).join("; ");
     const help = advice ? html("p", {}, `Help: ${advice}`) : null;
-    return html("li", {}, html("p", {}, remark), help, html("small", {}, where));
+    return html("li", {}, html("p", {}, remark), help, whereText(check, having));
   });
   const notes = [...new Set(check.outcomes.map((outcome) => outcome.note).filter(Boolean))];
   items.push(...notes.map((note) => html("li", {}, html("p", {}, note))));
   return items.length ? html("ul", { class: "remarks" }, items) : null;
+}
+
+/** The variants that have a remark; null if there is only one. */
+function whereText({ outcomes }, having) {
+  if (outcomes.length === 1) return null;
+  const variants = having.map((outcome) => outcome.variant).join("; ");
+  return html("small", {}, having.length === outcomes.length ? "all variants" : variants);
 }
 
 /** The difference of each output in its worst variant and case, and its share of the tolerance in each variant. */
@@ -41,9 +46,10 @@ function outputsTable(check) {
     const found = check.outcomes.map((outcome) => outcome.outputs?.find((output) => output.name === name) ?? null);
     return { found, worst: found.filter(Boolean).reduce((one, other) => (isWorse(other, one) ? other : one)) };
   });
+  const isOnly = check.outcomes.length === 1;
   const variants = check.outcomes.map(({ variant }, index) => ({
-    label: variant.split(", ")[0],
-    more: variant.split(", ")[1],
+    label: isOnly ? "Share" : variant.split(", ")[0],
+    more: isOnly ? "of the tolerance" : variant.split(", ")[1],
     number: true,
     value: ({ found }) => found[index]?.share,
     cell: ({ found }) => (found[index] ? shareOf(found[index]) : NONE),

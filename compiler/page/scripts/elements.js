@@ -39,6 +39,11 @@ function option(value, text) {
 }
 
 /** `1 model`, `2 models`. */
-function counted(number, what) {
-  return `${number.toLocaleString("en-US")} ${what}${number === 1 ? "" : "s"}`;
+function counted(number, what, several = `${what}s`) {
+  return `${number.toLocaleString("en-US")} ${number === 1 ? what : several}`;
+}
+
+/** A text with code between backticks. */
+function withCode(text) {
+  return text.split("`").map((part, index) => (index % 2 ? html("code", {}, part) : part));
 }

@@ -33,6 +33,11 @@ function plainHeading(column) {
   return html("th", { scope: "col", class: column.number ? "number" : null }, html("span", {}, column.label), more);
 }
 
+/** A column of numbers, which may be null. */
+function numberColumn(label, value, text) {
+  return { label, number: true, value, cell: (row) => shown(value(row), text) };
+}
+
 /** The cells of a row. The cell of the first column is the row's heading. */
 function cellsOf(row, columns) {
   return columns.map((column, index) => {

@@ -1,26 +1,41 @@
-"""The data of the page: its checks, models, facts, differences, profiles and histories, as JSON."""
+"""The page of files of results: its checks, models, facts, differences, profiles and histories, as JSON."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from compiler.accuracy.precision import Errors
+from compiler.atomic_files import write_whole
+from compiler.page.history import Run, history_of, level_of, milliseconds_of
+from compiler.page.write import html_of
 from compiler.zoo.asked import Check, Profile
 from compiler.zoo.judge import outcomes_of
 from compiler.zoo.outcome import SHAPES, Result, variants
-from compiler.zoo.page.history import history_of, level_of, milliseconds_of
 from compiler.zoo.profile import COLUMNS
 from compiler.zoo.records import PRECISION, ResultName
 from compiler.zoo.results import ending_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
-    from compiler.zoo.page.history import Run
-
-__all__ = ["page_data"]
+__all__ = ["page_data", "write_page"]
 
 JsonObject = dict[str, Any]
+
+
+def write_page(path: Path, title: str, results: Mapping[str, Sequence[dict[str, Any]]]) -> int:
+    """Write the page of files of results, which have names, the oldest first. Returns the number of models.
+
+    Raises:
+        OSError: the file cannot be written.
+        ValueError: the results have no check of a model, or a number that is not finite.
+    """
+    data = page_data(title, [Run(name, lines) for name, lines in results.items()])
+    if not data["models"]:
+        raise ValueError("no file has a check of a model: `candlec zoo run --results FILE` writes checks")
+    write_whole(path, html_of(data).encode())
+    return len(data["models"])
 
 
 def page_data(title: str, runs: Sequence[Run]) -> dict[str, Any]:

@@ -6,48 +6,26 @@ import base64
 import hashlib
 import json
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from compiler.zoo.page.data import page_data
-from compiler.zoo.page.history import Run
-from compiler.zoo.page.write import html_of, write_page
+from compiler.page.history import Run
+from compiler.page.results import page_data, write_page
+from compiler.page.write import KINDS, html_of
+from tests.page.elements import Elements, data_in
 from tests.zoo.lines import VARIANTS, check, ended, line, output, profile, refused, rounding, times
 
-FOLDER = Path(__file__).parents[2] / "compiler/zoo/page"
-
-
-class Elements(HTMLParser):
-    """The elements of a page by name, with their attributes and texts."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.found: list[tuple[str, dict[str, str | None], list[str]]] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs), []))
-
-    def handle_endtag(self, tag: str) -> None:
-        self.found.append(("", {}, []))
-
-    def handle_data(self, data: str) -> None:
-        if self.found:
-            self.found[-1][2].append(data)
-
-    def of(self, tag: str) -> list[tuple[dict[str, str | None], str]]:
-        return [(attributes, "".join(texts)) for name, attributes, texts in self.found if name == tag]
+FOLDER = Path(__file__).parents[2] / "compiler/page"
 
 
 def data_of(*runs: list[Any]) -> Any:
     """The data of a page, read from its text."""
     data = page_data("Zoo", [Run(f"run {number}", lines) for number, lines in enumerate(runs)])
-    [(_, text)] = [each for each in Elements(html_of(data)).of("script") if each[0].get("id") == "data"]
-    assert json.loads(text) == data
-    return json.loads(text)
+    read = data_in(html_of(data))
+    assert read == data
+    return read
 
 
 def test_the_numbers_are_those_of_the_file() -> None:
@@ -156,15 +134,16 @@ def test_only_its_own_scripts_and_styles_take_effect() -> None:
 
 
 def test_the_scripts_set_text_only_as_text() -> None:
-    scripts = {path.name: path.read_text() for path in FOLDER.glob("*.js")}
+    scripts = {path.name: path.read_text() for path in FOLDER.rglob("*.js")}
     wrong = re.compile(r"innerHTML|outerHTML|insertAdjacent|document\.write|\beval\b|new Function|setTimeout")
     assert scripts and not [name for name, text in scripts.items() if wrong.search(text)]
-    whole = html_of(page_data("Zoo", [Run("a", [check("a")])]))
-    assert all(text in whole for text in scripts.values()), "each script of the folder is in the page"
+    pages = {kind: html_of(page_data("Zoo", [Run("a", [check("a")])]), kind) for kind in KINDS}
+    assert all(scripts[name] in pages[kind] for kind in KINDS for name in KINDS[kind].scripts)
+    assert {*scripts} == {name for kind in KINDS.values() for name in kind.scripts}, "no script is left over"
 
 
 def test_lines_of_the_template_are_short() -> None:
-    files = [path for path in FOLDER.iterdir() if path.suffix in (".css", ".html", ".js")]
+    files = [path for path in FOLDER.rglob("*") if path.suffix in (".css", ".html", ".js")]
     lines = [(path.name, line) for path in files for line in path.read_text().splitlines()]
     assert lines and not [(name, line) for name, line in lines if len(line) > 120]
 
