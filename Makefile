@@ -48,7 +48,7 @@ EXTENSION := cd runtime && for file in target/maturin/pyo3-config-*.txt; do \
 	[ ! -e "$$file" ] || export PYO3_CONFIG_FILE="$$PWD/$$file"; done; cargo build --features extension-module
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build quick quick-emulator quick-cuda test check format reformat lint lint-cuda types test-rust test-python test-levels test-fast test-lowest test-newest test-processors test-emulated test-arm test-page sanitize generate bless bench bench-models bench-small bench-kernels bench-startup bench-commits zoo zoo-hub zoo-slice bless-slice cuda cuda-bundle cuda-check emulator fuzz wheel arm-tools clean
+.PHONY: help demo build quick quick-emulator quick-cuda test check format reformat lint lint-cuda types test-rust test-python test-levels test-fast test-lowest test-newest test-processors test-emulated test-arm test-page chromium sanitize generate bless bench bench-models bench-small bench-kernels bench-startup bench-commits zoo zoo-hub zoo-slice bless-slice cuda cuda-bundle cuda-check emulator fuzz wheel arm-tools clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -332,12 +332,14 @@ test-arm: arm-tools $(NEXTEST) ## the tests of the kernels for ARM, which qemu e
 		-E 'not test(/^($(subst $(space),|,$(strip $(ARM_SLOW))))$$/)'
 	$(PYTHON) tools/arm_loops.py $$(ls -t runtime/target/$(ARM)/release/deps/candle_plan_kernels-* | grep -v '\.' | head -1)
 
-# The target installs Chromium, if it may; otherwise its tests say that they are skipped.
-test-page: $(VENV)/.test ## the tests of the HTML pages, in Chromium
+test-page: $(VENV)/.test chromium ## the tests of the HTML pages, in Chromium
 	$(SAY) "Tests of the HTML pages, in Chromium"
+	$(BIN)/python -m pytest -q tests/page tests/cli/test_zoo_page.py
+
+# If Chromium can be neither found nor installed, the tests that need it say that they are skipped.
+chromium:
 	@mkdir -p build
 	@command -v chromium >/dev/null || { apt-get update && apt-get install -y --no-install-recommends chromium; } >build/chromium.log 2>&1 || true
-	$(BIN)/python -m pytest -q tests/page tests/cli/test_zoo_page.py
 
 # AddressSanitizer also checks the C++ of the emulator's kernels.
 sanitize: $(NEXTEST) ## the Rust tests of kernels, devices and plans under AddressSanitizer, on Linux (some minutes)
@@ -348,7 +350,7 @@ sanitize: $(NEXTEST) ## the Rust tests of kernels, devices and plans under Addre
 
 check: format ## all checks of CI: format, lints, types, every test
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint $(VENV)/.dev # pip waits for the network and the disk
-	@$(MAKE) --no-print-directory types test test-lowest test-newest test-processors test-page lint-cuda
+	@$(MAKE) --no-print-directory types chromium test test-lowest test-newest test-processors lint-cuda
 
 $(BIN)/ruff: $(BIN)/maturin tests/constraints.txt
 	$(SAY) "Installing the linters"
