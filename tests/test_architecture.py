@@ -31,6 +31,7 @@ PYTHON_LAYERS = [
     {"bench"},
     {"zoo"},
     {"diff"},
+    {"bisect"},
     {"cli"},
     {"__main__"},
 ]
