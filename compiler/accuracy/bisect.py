@@ -112,15 +112,15 @@ def find_error(
     on_phase("comparing the plan without optional passes")
     plain = runs.differs(0)
     if plain:
-        options, good, culprit = runs.options(0), None, None
+        options, right_options, culprit = runs.options(0), None, None
     else:
         right, wrong = first_wrong(len(runs.names), runs.differs, on_phase=lambda count: on_phase(runs.phase(count)))
         # Without optional passes, the plan may not compile or run: then there is no plan to compare with.
         is_known = right > 0 or plain is False
-        options, good = runs.options(wrong), runs.options(right) if is_known else None
+        options, right_options = runs.options(wrong), runs.options(right) if is_known else None
         culprit = runs.culprit(right, wrong)
     on_phase("comparing intermediate values")
-    step, before = runs.first_step(options, good)
+    step, before = runs.first_step(options, right_options)
     return WrongResult(report, given, options, culprit, step, before)
 
 

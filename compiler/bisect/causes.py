@@ -11,6 +11,7 @@ from compiler.bisect.good import GoodFacts, GoodPlan
 from compiler.bisect.history import of_plan
 from compiler.bisect.subject import facts_together
 from compiler.zoo.drift import changed_facts
+from compiler.zoo.searches import REWRITES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,10 +20,7 @@ if TYPE_CHECKING:
     from compiler.bisect.subject import Compiled, Subject
     from compiler.zoo.facts import Fact, Facts
 
-__all__ = ["REWRITES", "Blamed", "blamed", "of_rewrites"]
-
-REWRITES = "rewrites."
-"""The beginning of the names of facts that count the rewrites of a pass."""
+__all__ = ["Blamed", "blamed", "counts_in", "of_rewrites"]
 
 Blamed = tuple["Cause | None", str, tuple[int, int] | None]
 """The cause, or the reason why there is none; and the numbers of passes without and with the change, if known."""
@@ -60,7 +58,7 @@ def of_rewrites(subject: Subject, good: Facts, whole: Sequence[Compiled]) -> Cau
     A pass that no longer exists comes first. The other passes whose rewrites differ are in `others` of the culprit.
     """
     changes = {
-        name.removeprefix(REWRITES): (_counts(old), _counts(new))
+        name.removeprefix(REWRITES): (counts_in(old), counts_in(new))
         for name, old, new in changed_facts(good, facts_together(whole))
         if name.startswith(REWRITES)
     }
@@ -79,6 +77,6 @@ def of_rewrites(subject: Subject, good: Facts, whole: Sequence[Compiled]) -> Cau
     return Cause(culprit, f"it does not rewrite as recorded: {counts}{gone}", missed)
 
 
-def _counts(fact: Fact | None) -> dict[str, int]:
+def counts_in(fact: Fact | None) -> dict[str, int]:
     """The counts of a fact by name."""
     return {} if fact is None or isinstance(fact, int | str) else dict(fact)

@@ -6,6 +6,7 @@ this origin through all passes.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from compiler.rewrite.report import PassReport
 
 __all__ = ["first_difference", "of_plan"]
+
+_MADE = re.compile(r"(\w+)\(")
+"""An operator in the formula of a rule."""
 
 
 def first_difference(before: Plan, after: Plan, name: str) -> Step | None:
@@ -74,8 +78,7 @@ def of_plan(subject: Subject, good: GoodPlan, whole: Compiled) -> tuple[Cause | 
     if not lost:
         return None, f"the plan has all steps of {good.name}, so no pass is the cause"
     history = _history(subject, {each.origin.nodes for each in lost})
-    causes = [_replaced(each, history, good.name) or _missed(each, history, good.name) for each in lost]
-    if known := [each for each in causes if each is not None]:
+    if known := [cause for each in lost if (cause := _cause(each, history, good.name)) is not None]:
         order = subject.order
         return min(known, key=lambda each: order.index(each.culprit.name)), ""
     unmade = next((each for each in lost if not history.made(each)), None)
@@ -86,6 +89,13 @@ def of_plan(subject: Subject, good: GoodPlan, whole: Compiled) -> tuple[Cause | 
         )
     advice = f"{good.name} does not record rewrites: --facts names the pass if the zoo has recorded the model's facts"
     return None, f"no pass makes the step {unmade.op} of {good.name} from {unmade.origin} any more\n  help: {advice}"
+
+
+def _cause(node: Node, history: _History, name: str) -> Cause | None:
+    """The pass that explains why a step is lost."""
+    if history.made(node):
+        return _replaced(node, history, name)
+    return _missed(node, history, name) or _silent(node, history, name)
 
 
 def _lost(before: Plan, after: Plan) -> Iterator[Node]:
@@ -124,7 +134,7 @@ def _history(subject: Subject, wanted: set[tuple[str, ...]]) -> _History:
 def _replaced(node: Node, history: _History, name: str) -> Cause | None:
     """The pass after which the nodes of a step are gone, if they are gone at the end."""
     held = [node.origin.nodes in each for each in history.present]
-    if not any(held) or held[-1]:
+    if held[-1]:
         return None
     report = history.reports[len(held) - held[::-1].index(True)]
     places = tuple(each.origin for each in report.fired if not {*node.origin.nodes}.isdisjoint(each.origin.nodes))
@@ -134,8 +144,6 @@ def _replaced(node: Node, history: _History, name: str) -> Cause | None:
 
 def _missed(node: Node, history: _History, name: str) -> Cause | None:
     """The pass whose rule almost applied to the most nodes of a step, and at least to half of them."""
-    if history.made(node):
-        return None
     nodes = {*node.origin.nodes}
     misses = [(report, miss) for report in history.reports for miss in report.near_misses]
     shared = [len(nodes & {*miss.origin.nodes}) for _, miss in misses]
@@ -146,3 +154,20 @@ def _missed(node: Node, history: _History, name: str) -> Cause | None:
     missed = tuple(miss for size, (each, miss) in same if size == most and each.name == report.name)
     culprit = Culprit(report.name, report.result)
     return Cause(culprit, f"it almost rewrites the nodes of the step {node.op} of {name}", missed)
+
+
+def _silent(node: Node, history: _History, name: str) -> Cause | None:
+    """The first pass with a rule whose result is the operator of a step, although nothing matched the rule there."""
+    op = node.op.lower()
+    makers = dict.fromkeys(
+        report.name
+        for report in history.reports
+        for formula in report.rules.values()
+        if any(word.lower().startswith(op) for word in _MADE.findall(formula.rpartition("→")[2]))
+    )
+    if not makers:
+        return None
+    first, *others = makers
+    return Cause(
+        Culprit(first, others=tuple(others)), f"its rules make {node.op}, as in a step of {name}, but none matches"
+    )

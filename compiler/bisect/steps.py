@@ -5,33 +5,26 @@ The results are the same. Only the facts of the plan differ: its steps, its rewr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from compiler.bisect.causes import REWRITES, of_rewrites
+from compiler.bisect.causes import counts_in, of_rewrites
 from compiler.bisect.found import Found, Step
 from compiler.bisect.good import GoodFacts
 from compiler.bisect.history import first_difference, of_plan
 from compiler.bisect.subject import facts_together
 from compiler.diff import difference
 from compiler.zoo.drift import changed_facts
+from compiler.zoo.searches import is_of_steps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from compiler.bisect.found import Cause, Change
     from compiler.bisect.good import Good, GoodPlan
     from compiler.bisect.subject import Compiled, Subject
     from compiler.zoo.facts import Fact, Facts
 
-__all__ = ["find_steps", "first_grown", "is_of_steps"]
-
-_NAMES = ("steps", "host_steps", "no_kernel", "operations")
-_BY_LEVEL = ("added", "forms.")
-
-
-def is_of_steps(name: str) -> bool:
-    """Whether a fact counts steps, rewrites or forms of kernels. A fact of a level begins with the level's name."""
-    return name in _NAMES or name.startswith(REWRITES) or name.partition(".")[2].startswith(_BY_LEVEL)
+__all__ = ["find_steps", "first_grown"]
 
 
 def find_steps(subject: Subject, good: Good) -> Found:
@@ -79,43 +72,46 @@ def _changes(good: Facts, whole: Sequence[Compiled]) -> tuple[Change, ...]:
 def first_grown(good: Facts, whole: Sequence[Compiled], cause: Cause | None) -> Step | None:
     """The first step of an operator or of a kernel form that the plan has more often than recorded.
 
-    If the cause has rewrites or near misses, it is the first such step at one of their places.
+    Steps whose operator or form is not recorded at all come first: those certainly differ. Then come steps at the
+    places of the cause, because facts do not say which of several equal steps are new.
     """
     grown = list(_grown(good, whole))
-    if cause is None:
-        return grown[0][0] if grown else None
-    places = [*cause.culprit.places, *(each.origin for each in cause.missed)]
+    places = [] if cause is None else [*cause.culprit.places, *(each.origin for each in cause.missed)]
     nodes = {name for each in places for name in each.nodes}
-    at_place = [step for step, own in grown if not nodes.isdisjoint(own)]
-    return next(iter([*at_place, *(step for step, _ in grown)]), None)
+    in_order = sorted(grown, key=lambda each: (not each.is_new, nodes.isdisjoint(each.nodes)))
+    return in_order[0].step if in_order else None
 
 
-def _grown(good: Facts, whole: Sequence[Compiled]) -> Iterator[tuple[Step, tuple[str, ...]]]:
-    """The steps that the plan has more often than recorded, with the nodes of their origins, in the plan's order."""
-    more: dict[tuple[str, str | None], str] = {}
+class _Grown(NamedTuple):
+    """A step that the plan has more often than recorded, or that is new, and the nodes of its origin."""
+
+    step: Step
+    is_new: bool
+    nodes: tuple[str, ...]
+
+
+def _grown(good: Facts, whole: Sequence[Compiled]) -> Iterator[_Grown]:
+    """The steps that the plan has more often than recorded, in the plan's order."""
+    more: dict[tuple[str, str | None], tuple[int, str]] = {}
     for name, old, new in changed_facts(good, facts_together(whole)):
-        which, _, op = name.partition("forms.")
+        level, _, op = name.partition("forms.")
         if name == "steps":
-            more |= {(each, None): f"{each} {counts}" for each, counts in _more(old, new)}
-        elif which != name and op:
-            more |= {(op, form): f"{op} as {form} {counts}" for form, counts in _more(old, new)}
+            more |= {(each, None): (was, f"{each} {was} → {now}") for each, was, now in _more(old, new)}
+        elif level != name and op:
+            more |= {(op, each): (was, f"{op} as {each} {was} → {now}") for each, was, now in _more(old, new)}
     for each in whole:
         document = each.plan.document
         for step in each.session.prepared().steps:
-            note = more.get((step.op, None)) or more.get((step.op, step.kernel))
-            if note is not None:
+            found = more.get((step.op, None)) or more.get((step.op, step.kernel))
+            if found is not None:
                 own = document["main"]["steps"][step.index]["origin"] if step.depth == 0 else None
                 nodes = () if own is None else tuple(document["origins"][own]["nodes"])
-                yield Step(step.index, step.op, step.origin, note), nodes
+                yield _Grown(Step(step.index, step.op, step.origin, found[1]), found[0] == 0, nodes)
 
 
-def _more(old: Fact | None, new: Fact | None) -> Iterator[tuple[str, str]]:
+def _more(old: Fact | None, new: Fact | None) -> Iterator[tuple[str, int, int]]:
     """The names whose counts have grown, with both counts."""
-    before, after = _mapping(old), _mapping(new)
+    before, after = counts_in(old), counts_in(new)
     for name, count in after.items():
         if count > before.get(name, 0):
-            yield name, f"{before.get(name, 0)} → {count}"
-
-
-def _mapping(fact: Fact | None) -> Mapping[str, int]:
-    return {} if fact is None or isinstance(fact, int | str) else fact
+            yield name, before.get(name, 0), count

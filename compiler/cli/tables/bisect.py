@@ -128,7 +128,7 @@ def show_found(model: Path, found: Found, as_json: bool) -> None:
         from compiler.zoo.drift import text_of
 
         console.print()
-        rows = ((name.replace("_", " "), text_of(old), text_of(new)) for name, old, new in found.changes)
+        rows = ((name, text_of(old), text_of(new)) for name, old, new in found.changes)
         table(("fact", "before", "after"), rows)
 
 
@@ -140,8 +140,9 @@ def _show_cause(found: Found) -> None:
     culprit = found.cause.culprit
     console.print(f"the pass: {culprit.name}: {found.cause.why}", soft_wrap=True)
     if culprit.others:
-        console.print(f"  also suspected: {', '.join(culprit.others)}", soft_wrap=True)
-    _show_places(f"{culprit.result}: {len(culprit.places)}", [str(each) for each in culprit.places])
+        console.print(f"  other candidates: {', '.join(culprit.others)}", soft_wrap=True)
+    if culprit.places:
+        _show_places(f"{culprit.result}: {len(culprit.places)}", [str(each) for each in culprit.places])
     missed = [f"{each.origin}: {each.reason}" for each in found.cause.missed]
     if missed:
         _show_places(f"near misses: {len(missed)}", missed)
