@@ -17,16 +17,16 @@ from compiler.diff.of_plan import plan_graph
 from compiler.diff.pairs import Pairs
 from compiler.frontend.load import load_model
 from compiler.ir import origin
-from compiler.ir.graph import nodes_of
 from compiler.pipeline import optimize
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from compiler.bisect.good import GoodPlan
     from compiler.bisect.subject import Compiled, Subject
     from compiler.diff.changes import NodeChange
     from compiler.diff.graph import Node
+    from compiler.ir.origin import Origin
     from compiler.plan import Plan
     from compiler.rewrite.report import PassReport
 
@@ -78,21 +78,21 @@ def of_plan(subject: Subject, good: GoodPlan, whole: Compiled) -> tuple[Cause | 
     if not lost:
         return None, f"the plan has all steps of {good.name}, so no pass is the cause"
     history = _history(subject, {each.origin.nodes for each in lost})
-    if known := [cause for each in lost if (cause := _cause(each, history, good.name)) is not None]:
+    causes = (_cause(each, history, good.name, subject.names) for each in lost)
+    if known := [each for each in causes if each is not None]:
         order = subject.order
         return min(known, key=lambda each: order.index(each.culprit.name)), ""
     unmade = next((each for each in lost if not history.made(each)), None)
     if unmade is None:
-        return (
-            None,
-            f"the nodes of the first step of {good.name} that differs reach the lowering, so no pass is the cause",
-        )
+        return None, f"no pass rewrites the nodes of the steps of {good.name} that differ, so no pass is the cause"
     advice = f"{good.name} does not record rewrites: --facts names the pass if the zoo has recorded the model's facts"
     return None, f"no pass makes the step {unmade.op} of {good.name} from {unmade.origin} any more\n  help: {advice}"
 
 
-def _cause(node: Node, history: _History, name: str) -> Cause | None:
+def _cause(node: Node, history: _History, name: str, optional: Sequence[str]) -> Cause | None:
     """The pass that explains why a step is lost."""
+    if node.origin.nodes in history.present[-1]:
+        return _rewritten(node, history, name, optional)
     if history.made(node):
         return _replaced(node, history, name)
     return _missed(node, history, name) or _silent(node, history, name)
@@ -124,50 +124,69 @@ def _history(subject: Subject, wanted: set[tuple[str, ...]]) -> _History:
 
     def note(report: PassReport, model: Any) -> None:
         found.reports.append(report)
-        found.present.append({nodes for node in nodes_of(model) if (nodes := origin.of(node).nodes) in wanted})
+        found.present.append({nodes for node in model.graph if (nodes := origin.of(node).nodes) in wanted})
 
     subject.on_phase("following the steps of the older plan through the passes")
     optimize(load_model(subject.sources[0]).model, replace(subject.base, on_model=note))
     return found
 
 
-def _replaced(node: Node, history: _History, name: str) -> Cause | None:
-    """The pass after which the nodes of a step are gone, if they are gone at the end."""
-    held = [node.origin.nodes in each for each in history.present]
-    if held[-1]:
+def _rewritten(node: Node, history: _History, name: str, optional: Sequence[str]) -> Cause | None:
+    """The first optional pass that rewrites the nodes of a step."""
+    places: dict[str, list[Origin]] = {}
+    for report in history.reports:
+        if report.name in optional and (found := _shared(node, report)):
+            places.setdefault(report.name, []).extend(found)
+    if not places:
         return None
+    first, *others = places
+    result = next(each.result for each in history.reports if each.name == first)
+    culprit = Culprit(first, result, tuple(places[first]), tuple(others))
+    return Cause(culprit, f"it rewrites the nodes of the step {node.op} of {name}")
+
+
+def _replaced(node: Node, history: _History, name: str) -> Cause:
+    """The pass after which the nodes of a step are gone, which some pass before it has left."""
+    held = [node.origin.nodes in each for each in history.present]
     report = history.reports[len(held) - held[::-1].index(True)]
-    places = tuple(each.origin for each in report.fired if not {*node.origin.nodes}.isdisjoint(each.origin.nodes))
-    culprit = Culprit(report.name, report.result, places)
+    culprit = Culprit(report.name, report.result, _shared(node, report))
     return Cause(culprit, f"it replaces the nodes of the step {node.op} of {name}")
 
 
+def _shared(node: Node, report: PassReport) -> tuple[Origin, ...]:
+    """The rewrites of a pass that share nodes with a step."""
+    return tuple(each.origin for each in report.fired if not {*node.origin.nodes}.isdisjoint(each.origin.nodes))
+
+
 def _missed(node: Node, history: _History, name: str) -> Cause | None:
-    """The pass whose rule almost applied to the most nodes of a step, and at least to half of them."""
+    """The first pass with a near miss of a rule that makes the operator of a step, or else of most of its nodes."""
     nodes = {*node.origin.nodes}
     misses = [(report, miss) for report in history.reports for miss in report.near_misses]
-    shared = [len(nodes & {*miss.origin.nodes}) for _, miss in misses]
-    if 2 * (most := max(shared, default=0)) < len(nodes):
+    touching = [(report, miss) for report, miss in misses if nodes & {*miss.origin.nodes}]
+    making = [each for each in touching if _makes(each[0].rules.get(each[1].rule, ""), node.op)]
+    most = [each for each in touching if 2 * len(nodes & {*each[1].origin.nodes}) > len(nodes)]
+    found = making or most
+    if not found:
         return None
-    report, _ = misses[shared.index(most)]
-    same = zip(shared, misses, strict=True)
-    missed = tuple(miss for size, (each, miss) in same if size == most and each.name == report.name)
+    report = found[0][0]
     culprit = Culprit(report.name, report.result)
+    missed = tuple(miss for each, miss in found if each.name == report.name)
     return Cause(culprit, f"it almost rewrites the nodes of the step {node.op} of {name}", missed)
 
 
 def _silent(node: Node, history: _History, name: str) -> Cause | None:
     """The first pass with a rule whose result is the operator of a step, although nothing matched the rule there."""
-    op = node.op.lower()
     makers = dict.fromkeys(
-        report.name
-        for report in history.reports
-        for formula in report.rules.values()
-        if any(word.lower().startswith(op) for word in _MADE.findall(formula.rpartition("→")[2]))
+        report.name for report in history.reports if any(_makes(formula, node.op) for formula in report.rules.values())
     )
     if not makers:
         return None
     first, *others = makers
-    return Cause(
-        Culprit(first, others=tuple(others)), f"its rules make {node.op}, as in a step of {name}, but none matches"
-    )
+    why = f"its rules make {node.op}, as in a step of {name}, but none matches"
+    return Cause(Culprit(first, others=tuple(others)), why)
+
+
+def _makes(formula: str, op: str) -> bool:
+    """Whether the result of a rule has an operator with the name of an op, such as LayerNormalization for LayerNorm."""
+    made = _MADE.findall(formula.rpartition("→")[2])
+    return any(word.lower().startswith(op.lower()) for word in made)

@@ -78,7 +78,7 @@ def first_grown(good: Facts, whole: Sequence[Compiled], cause: Cause | None) -> 
     grown = list(_grown(good, whole))
     places = [] if cause is None else [*cause.culprit.places, *(each.origin for each in cause.missed)]
     nodes = {name for each in places for name in each.nodes}
-    in_order = sorted(grown, key=lambda each: (not each.is_new, nodes.isdisjoint(each.nodes)))
+    in_order = sorted(grown, key=lambda each: (not each.is_new, not each.is_new and nodes.isdisjoint(each.nodes)))
     return in_order[0].step if in_order else None
 
 

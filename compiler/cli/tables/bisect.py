@@ -43,7 +43,7 @@ def show_error(
     if report.ok:
         console.print(f"nothing is wrong with the plan of {model}: {summary}", style="green", soft_wrap=True)
         return
-    console.print(f"the plan of {model} is wrong: {report.summary}", style="red", soft_wrap=True)
+    console.print(f"the plan of {model} is wrong: {summary}", style="red", soft_wrap=True)
     _show_culprit(wrong.culprit, "the plan is different")
     console.print()
     if step is None:
