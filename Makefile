@@ -253,7 +253,7 @@ FAST := -m "not slow" $(SLOW:%=--ignore=tests/%)
 #   test_mutated_models.py.
 # - Tests of the source, of Rust, of tools, of packages, of releases and of the action for GitHub.
 # - estimators: the packages that convert its models do not support every version of onnx.
-SAME_RESULTS := cli/test_bench.py cli/test_bisect.py cli/test_streams.py cli/test_zoo_runner.py cli/test_zoo_times.py \
+SAME_RESULTS := cli/test_bench.py cli/test_bisect.py cli/test_bisect_changes.py cli/test_streams.py cli/test_zoo_runner.py cli/test_zoo_times.py \
 	estimators \
 	passes/test_any_order.py state/test_devices.py state/test_streams.py test_allocator.py test_alternatives.py \
 	test_architecture.py test_arm_loops.py test_bench.py test_bisect.py test_build_cuda.py test_ci_page.py test_commits.py \
@@ -261,7 +261,7 @@ SAME_RESULTS := cli/test_bench.py cli/test_bisect.py cli/test_streams.py cli/tes
 	test_gpu_refusals.py test_interrupt.py test_kernel_parameters.py test_layouts.py test_mutated_models.py \
 	test_operator_tables.py test_packaging.py test_peak.py test_processes.py test_release.py test_residuals.py test_rust_manifests.py \
 	test_rust_modules.py test_rust_package.py test_rust_surface.py test_scratch.py test_sharing.py test_stated_memory.py test_unsafe_code.py test_vector_code.py \
-	zoo/test_breaking.py zoo/test_page_in_browser.py
+	searches zoo/test_breaking.py zoo/test_page_in_browser.py
 # The same of trained models: runs with two threads, layers with onnxruntime's inputs, and the bytes of plans that two processes
 # write, which tests/golden compares with a file.
 SAME_RUNS := $(addprefix --deselect=tests/trained/test_zoo.py::test_,plans_are_the_same_bytes quantized_layers threads_change)
