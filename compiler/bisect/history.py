@@ -77,7 +77,7 @@ def of_plan(subject: Subject, good: GoodPlan, whole: Compiled) -> tuple[Cause | 
     lost = list(_lost(good.plan, whole.plan))
     if not lost:
         return None, f"the plan has all steps of {good.name}, so no pass is the cause"
-    history = _history(subject, {each.origin.nodes for each in lost})
+    history = _history(subject, whole.plan, {each.origin.nodes for each in lost})
     causes = (_cause(each, history, good.name, subject.names) for each in lost)
     if known := [each for each in causes if each is not None]:
         order = subject.order
@@ -95,6 +95,8 @@ def _cause(node: Node, history: _History, name: str, optional: Sequence[str]) ->
         return _rewritten(node, history, name, optional)
     if history.made(node):
         return _replaced(node, history, name)
+    if history.keeps(node):  # not the step itself is lost, but what a rule has added to it
+        return None
     return _missed(node, history, name) or _silent(node, history, name)
 
 
@@ -108,8 +110,12 @@ def _lost(before: Plan, after: Plan) -> Iterator[Node]:
 
 @dataclass
 class _History:
-    """The reports of all passes, and after each of them the origins of the model's nodes, among those of interest."""
+    """The reports of all passes, and after each of them the origins of the model's nodes, among those of interest.
 
+    `steps` are the steps of the plan that these passes make.
+    """
+
+    steps: Sequence[Node]
     reports: list[PassReport] = field(default_factory=list)
     present: list[set[tuple[str, ...]]] = field(default_factory=list)
 
@@ -117,10 +123,15 @@ class _History:
         """Whether any pass leaves a node with the origin of a step."""
         return any(node.origin.nodes in each for each in self.present)
 
+    def keeps(self, node: Node) -> bool:
+        """Whether the plan has a step with the operator of a step, from some of its nodes."""
+        nodes = {*node.origin.nodes}
+        return any(each.op == node.op and not nodes.isdisjoint(each.origin.nodes) for each in self.steps)
 
-def _history(subject: Subject, wanted: set[tuple[str, ...]]) -> _History:
-    """The nodes with these origins after each pass."""
-    found = _History()
+
+def _history(subject: Subject, plan: Plan, wanted: set[tuple[str, ...]]) -> _History:
+    """The nodes with these origins after each pass that makes the plan."""
+    found = _History(plan_graph(plan).nodes)
 
     def note(report: PassReport, model: Any) -> None:
         found.reports.append(report)
@@ -159,19 +170,20 @@ def _shared(node: Node, report: PassReport) -> tuple[Origin, ...]:
 
 
 def _missed(node: Node, history: _History, name: str) -> Cause | None:
-    """The first pass with a near miss of a rule that makes the operator of a step, or else of most of its nodes."""
+    """The first pass with a near miss, at nodes of a step, of a rule whose result is the operator of this step."""
     nodes = {*node.origin.nodes}
-    misses = [(report, miss) for report in history.reports for miss in report.near_misses]
-    touching = [(report, miss) for report, miss in misses if nodes & {*miss.origin.nodes}]
-    making = [each for each in touching if _makes(each[0].rules.get(each[1].rule, ""), node.op)]
-    most = [each for each in touching if 2 * len(nodes & {*each[1].origin.nodes}) > len(nodes)]
-    found = making or most
-    if not found:
+    making = [
+        (report, miss)
+        for report in history.reports
+        for miss in report.near_misses
+        if not nodes.isdisjoint(miss.origin.nodes) and _makes(report.rules.get(miss.rule, ""), node.op)
+    ]
+    if not making:
         return None
-    report = found[0][0]
+    report = making[0][0]
     culprit = Culprit(report.name, report.result)
-    missed = tuple(miss for each, miss in found if each.name == report.name)
-    return Cause(culprit, f"it almost rewrites the nodes of the step {node.op} of {name}", missed)
+    missed = tuple(miss for each, miss in making if each.name == report.name)
+    return Cause(culprit, f"it almost makes the step {node.op} of {name}", missed)
 
 
 def _silent(node: Node, history: _History, name: str) -> Cause | None:

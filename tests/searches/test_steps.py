@@ -83,7 +83,7 @@ def test_near_misses_are_shown(
         assert cause_of(found)[0] == "recognize_softmax"
         assert found.cause is not None and [each.reason for each in found.cause.missed] == ["the moon is full"]
         assert place_of(found) == ("Reduce", "ReduceMax(top)")
-    assert cause_of(find_steps(soft, plan))[1] == "it almost rewrites the nodes of the step Softmax of old.plan"
+    assert cause_of(find_steps(soft, plan))[1] == "it almost makes the step Softmax of old.plan"
 
 
 def test_a_rule_that_never_matches(soft: Subject, plan: GoodPlan, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,6 +119,19 @@ def test_a_pass_that_is_gone(soft: Subject, plan: GoodPlan, facts: GoodFacts, mo
     why = "it does not rewrite as recorded: fuse Floor + Abs 1 → 0; the compiler has no such pass"
     assert cause_of(found) == ("fuse_elementwise", why)
     assert place_of(found) == ("Unary", "Floor(floor)")
+
+
+def test_a_plan_does_not_name_a_pass_that_fuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The operator of the lost step is still there, so that no rule for this operator is silent."""
+    text = "m (float[1, 2, 4, 4] x, float[2, 2, 1, 1] w) => (float[1, 2, 4, 4] y) { c = Conv(x, w)  y = Relu(c) }"
+    fused = Subject([onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["": 20]> {text}')], threads=1)
+    old = GoodPlan(fused.whole()[0].plan, "old.plan")
+    fuse = compiler.pipeline.fuse_epilogues
+    monkeypatch.setattr("compiler.pipeline.fuse_epilogues", lambda *given: replace(fuse(*given), apply=lambda *_: None))
+    found = find_steps(fused, old)
+    assert found.is_wrong and found.cause is None
+    assert place_of(found)[0] == "Conv"
+    assert found.step is not None and found.step.note.startswith("epilogue: ")
 
 
 @pytest.mark.parametrize("good", [good_plan, good_facts], ids=["a plan", "facts"])
