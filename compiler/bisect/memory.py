@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 from compiler.bisect.causes import blamed
 from compiler.bisect.found import Found, NoGoodSide, Step
 from compiler.bisect.good import GoodFacts, GoodPlan
+from compiler.bisect.subject import Compiled
 from compiler.errors import CompileError
 from compiler.runtime.processor import level_of
-from compiler.runtime.session import load
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from compiler.bisect.good import Good
-    from compiler.bisect.subject import Compiled, Subject
-    from compiler.runtime.session import Session
+    from compiler.bisect.subject import Subject
 
 __all__ = ["find_memory"]
 
@@ -50,20 +49,20 @@ def find_memory(subject: Subject, good: Good | None = None) -> Found:
 
 def _peak(compiled: Sequence[Compiled]) -> int:
     """The largest peak of the plans."""
-    return max(each.session.prepared().peak_bytes for each in compiled)
+    return max(each.prepared.peak_bytes for each in compiled)
 
 
 def _bound(subject: Subject, good: Good | None, whole: Sequence[Compiled]) -> tuple[int, str]:
     """The peak memory of the good side, and its name."""
     if isinstance(good, GoodFacts):
-        recorded = good.at(level_of(whole[0].session.prepared().isa), "peak_bytes")
+        recorded = good.at(level_of(whole[0].prepared.isa), "peak_bytes")
         assert isinstance(recorded, int)
         return recorded, f"{good.name}"
-    _check_sizes(whole[0].session, "the model", "fix its sizes with --dim")
+    _check_sizes(whole[0], "the model", "fix its sizes with --dim")
     if isinstance(good, GoodPlan):
-        session = load(good.plan, threads=subject.threads)
-        _check_sizes(session, good.name, "compile it again with --dim")
-        return session.prepared().peak_bytes, good.name
+        old = Compiled(good.plan, (), subject.threads)
+        _check_sizes(old, good.name, "compile it again with --dim")
+        return old.prepared.peak_bytes, good.name
     try:
         return _peak(subject.compiled(0)), "the plan without optional passes"
     except CompileError as error:
@@ -72,14 +71,14 @@ def _bound(subject: Subject, good: Good | None, whole: Sequence[Compiled]) -> tu
         ) from error
 
 
-def _check_sizes(session: Session, name: str, advice: str) -> None:
+def _check_sizes(compiled: Compiled, name: str, advice: str) -> None:
     """Refuse a plan whose memory is unknown because the sizes of its inputs are.
 
     Raises:
         NoGoodSide: its sizes are unknown.
     """
-    symbols = sorted({each for info in session.inputs for each in info.shape or () if isinstance(each, str)})
-    if symbols and (count := session.prepared().unknown_steps):
+    symbols = sorted({each for info in compiled.plan.inputs for each in info.shape or () if isinstance(each, str)})
+    if symbols and (count := compiled.prepared.unknown_steps):
         steps = f"{count} step{'s' * (count != 1)}"
         raise NoGoodSide(f"the memory of {steps} of {name} depends on {', '.join(symbols)}: {advice} {symbols[0]}=N")
 
@@ -87,7 +86,7 @@ def _check_sizes(session: Session, name: str, advice: str) -> None:
 def _first_above(compiled: Sequence[Compiled], bound: int) -> Step | None:
     """The first step whose values take more memory than the bound."""
     for each in compiled:
-        for step in each.session.prepared().steps:
+        for step in each.prepared.steps:
             if (alive := step.alive_bytes or 0) > bound:
                 return Step(step.index, step.op, step.origin, f"{alive:,} bytes while it runs")
     return None

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from compiler.bisect.good import Good
     from compiler.bisect.ratio import Ratio, Run, Timer
     from compiler.bisect.subject import Compiled, Subject
-    from compiler.runtime.session import Session
 
 __all__ = ["find_time"]
 
@@ -55,14 +54,15 @@ def find_time(subject: Subject, given: Inputs, good: Good | None = None, *, time
         ReferenceMissing, ReferenceFailed: facts need onnxruntime, which is not installed or cannot run the model.
     """
     whole = subject.whole()[:1]
-    inputs = made_for(given, whole[0].session.inputs)
+    inputs = made_for(given, whole[0].plan.inputs)
     side = _side(subject, inputs, good, whole[0])
 
-    def measured(session: Session, bound: float) -> Ratio:
+    def measured(compiled: Compiled, bound: float) -> Ratio:
+        session = compiled.loaded()
         subject.on_phase(f"timing the plan and {side.name} in turns")
         return ratio(partial(session.run, inputs), side.run, bound, timer, side.scale)
 
-    total = measured(whole[0].session, side.bound)
+    total = measured(whole[0], side.bound)
     said = f"a run takes {total} × the time of {side.name}"
     numbers = {"ratio": total.middle, "low": total.low, "high": total.high, "bound": side.bound}
     match total.exceeds(side.bound):
@@ -74,7 +74,7 @@ def find_time(subject: Subject, given: Inputs, good: Good | None = None, *, time
 
     def is_slower(count: int) -> bool | None:
         tried = subject.tried(count)
-        return None if tried is None else measured(tried[0].session, bound).exceeds(bound)
+        return None if tried is None else measured(tried[0], bound).exceeds(bound)
 
     cause, why, places = blamed(subject, good, whole, is_slower, f"a run takes more than {bound:.2f} × the time")
     step = _step(subject, good, whole, places) if places or not isinstance(good, GoodFacts) else None
@@ -105,14 +105,14 @@ def _side(subject: Subject, inputs: Mapping[str, Any], good: Good | None, whole:
         raise NoGoodSide(
             f"without optional passes, the compiler refuses the model: give a good side ({error})"
         ) from error
-    return _Pace(partial(plain.session.run, inputs), "the plan without optional passes")
+    return _Pace(partial(plain.loaded().run, inputs), "the plan without optional passes")
 
 
 def _recorded(subject: Subject, inputs: Mapping[str, Any], good: GoodFacts, whole: Compiled) -> _Pace:
     """The good side of facts: onnxruntime, whose time they multiply by a recorded percentage."""
     from compiler.accuracy.reference import Reference
 
-    pace = Pace.of_fact(good.at(level_of(whole.session.prepared().isa), TIME))
+    pace = Pace.of_fact(good.at(level_of(whole.prepared.isa), TIME))
     assert pace is not None
     run = Reference(good.entry.path, subject.threads or 1, as_written=True).prepared(inputs)
     bound = most_allowed(pace, pace) / pace.percent

@@ -101,7 +101,7 @@ def _grown(good: Facts, whole: Sequence[Compiled]) -> Iterator[_Grown]:
             more |= {(op, each): (was, f"{op} as {each} {was} → {now}") for each, was, now in _more(old, new)}
     for each in whole:
         document = each.plan.document
-        for step in each.session.prepared().steps:
+        for step in each.prepared.steps:
             found = more.get((step.op, None)) or more.get((step.op, step.kernel))
             if found is not None:
                 own = document["main"]["steps"][step.index]["origin"] if step.depth == 0 else None

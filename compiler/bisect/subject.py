@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from compiler.frontend.load import Changed, Source
     from compiler.plan import Plan
     from compiler.rewrite.report import PassReport
+    from compiler.runtime.prepared import Prepared
     from compiler.runtime.session import Session
 
 __all__ = ["Compiled", "Subject"]
@@ -32,15 +33,19 @@ class Compiled:
     reports: Sequence[PassReport]
     threads: int | None
 
-    @cached_property
-    def session(self) -> Session:
-        """A session of the plan."""
+    def loaded(self) -> Session:
+        """A new session of the plan. No session stays, because it may be large."""
         return load(self.plan, threads=self.threads)
 
-    @property
+    @cached_property
+    def prepared(self) -> Prepared:
+        """The plan after prepare."""
+        return self.loaded().prepared()
+
+    @cached_property
     def facts(self) -> Facts:
         """The facts of the plan."""
-        return facts_of(self.plan, self.session, self.reports)
+        return facts_of(self.plan, self.loaded(), self.reports)
 
 
 @dataclass(frozen=True)
