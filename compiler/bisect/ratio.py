@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,8 @@ Timer = Callable[[Run, Run, int], Sequence[float]]
 """A function that times two runs in so many turns: the time of the first ÷ the time of the second, for each turn."""
 
 _TURNS, _MORE_TURNS, _SECONDS = 9, 27, 0.05
+REST = 0.03
+"""Seconds before a turn, so that the idle threads of the other run stop spinning. onnxruntime's spin for 20 ms."""
 LEAST = 1.05
 """A run counts as slower if it takes more than this multiple of the other's time, and more than the noise explains."""
 
@@ -54,9 +57,15 @@ def quotients(run: Run, other: Run, turns: int) -> list[float]:
     found: list[float] = []
     for turn in range(turns):
         pair = (run, other) if turn % 2 == 0 else (other, run)
-        times = [min(timed_runs(each, _SECONDS)) for each in pair]
+        times = [_shortest(each) for each in pair]
         found.append(times[turn % 2] / times[1 - turn % 2])
     return found
+
+
+def _shortest(run: Run) -> float:
+    """The shortest time of a run in one turn."""
+    time.sleep(REST)
+    return min(timed_runs(run, _SECONDS))
 
 
 def ratio(run: Run, other: Run, bound: float, timer: Timer = quotients, scale: float = 1.0) -> Ratio:

@@ -37,6 +37,7 @@ def let_bytes_be_time(monkeypatch: pytest.MonkeyPatch, spread: float = 0.0) -> N
         return [each.func.__self__.prepared().peak_bytes * (1 + spread * (count % 2))]  # type: ignore[attr-defined]
 
     monkeypatch.setattr(ratio, "timed_runs", timed)
+    monkeypatch.setattr(ratio, "REST", 0)
 
 
 def test_more_memory(model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -101,6 +101,7 @@ def test_the_two_runs_begin_alternately(monkeypatch: pytest.MonkeyPatch) -> None
         return [2.0, 3.0] if order[-1] == "slow" else [1.0, 5.0]
 
     monkeypatch.setattr(ratios, "timed_runs", timed)
+    monkeypatch.setattr(ratios, "REST", 0)
     found = quotients(lambda: order.append("slow"), lambda: order.append("fast"), 4)
     assert order == ["slow", "fast", "fast", "slow"] * 2
     np.testing.assert_array_equal(found, 2.0)
