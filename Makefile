@@ -255,7 +255,7 @@ FAST := -m "not slow" $(SLOW:%=--ignore=tests/%)
 # - contrib, volumes: formulas of standard operators, whose own tests are in tests/lower and tests/passes.
 # - generation, on_ray: tests of whole programs.
 # - estimators: the packages that convert its models do not support every version of onnx.
-SAME_RESULTS := contrib generation on_ray volumes cli/test_bench.py cli/test_bisect.py cli/test_streams.py cli/test_zoo_runner.py cli/test_zoo_times.py \
+SAME_RESULTS := contrib generation on_ray volumes cli/test_bench.py cli/test_bisect.py cli/test_bisect_changes.py cli/test_streams.py cli/test_zoo_runner.py cli/test_zoo_times.py \
 	estimators \
 	passes/test_any_order.py state/test_devices.py state/test_streams.py test_allocator.py test_alternatives.py \
 	test_architecture.py test_arm_loops.py test_bench.py test_bisect.py test_build_cuda.py test_ci_page.py test_commits.py \
@@ -263,7 +263,7 @@ SAME_RESULTS := contrib generation on_ray volumes cli/test_bench.py cli/test_bis
 	test_gpu_refusals.py test_interrupt.py test_kernel_parameters.py test_layouts.py test_mutated_models.py \
 	test_operator_tables.py test_packaging.py test_peak.py test_processes.py test_release.py test_residuals.py test_rust_manifests.py \
 	test_rust_modules.py test_rust_package.py test_rust_surface.py test_scratch.py test_sharing.py test_stated_memory.py test_unsafe_code.py test_vector_code.py \
-	zoo/test_breaking.py page/test_results_in_browser.py page/test_report_in_browser.py
+	searches zoo/test_breaking.py page/test_results_in_browser.py page/test_report_in_browser.py
 # The same of trained models: runs with two threads, layers with onnxruntime's inputs, and the bytes of plans that two processes
 # write, which tests/golden compares with a file.
 SAME_RUNS := $(addprefix --deselect=tests/trained/test_zoo.py::test_,plans_are_the_same_bytes quantized_layers threads_change)

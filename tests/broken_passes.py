@@ -53,6 +53,26 @@ def _change_constants(graph: ir.Model, report: PassReport) -> None:
                 report.fired.append(Fired("ChangeConstants", origin.of(node)))
 
 
+def _enlarge(graph: ir.Model, report: PassReport) -> None:
+    """Compute Neg from a part of eight copies of its input."""
+    for node in list(nodes_of(graph)):
+        value = node.inputs[0] if node.op_type == "Neg" else None
+        if value is not None and value.producer() is not None and value.producer().op_type != "Split":  # type: ignore[union-attr]
+            copies = ir.node("Concat", [value] * 8, {"axis": 1})
+            parts = ir.node("Split", copies.outputs, {"axis": 1, "num_outputs": 8}, num_outputs=8)
+            for made, size in ((copies.outputs[0], 32), *((part, 4) for part in parts.outputs)):
+                assert value.shape is not None
+                made.type, made.shape = value.type, ir.Shape([value.shape[0], size])
+            origin.inherit([copies, parts], [node])
+            graph.graph.insert_before(node, [copies, parts])
+            node.replace_input_with(0, parts.outputs[0])
+            report.fired.append(Fired("Enlarge", origin.of(node)))
+
+
+def _rewrite_nothing(_model: ir.Model, _report: PassReport) -> None:
+    """A pass without rewrites."""
+
+
 def _fail(_model: ir.Model, _report: PassReport) -> None:
     raise AssertionError("the pass is broken")
 
@@ -73,6 +93,16 @@ def _break_pass(name: str, apply: Callable[[ir.Model, PassReport], None]) -> Non
 def let_pass_change_constants(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Let a pass make the results wrong, for a test."""
     monkeypatch.setattr(pipeline, name, replace(getattr(pipeline, name), apply=_change_constants))
+
+
+def let_pass_enlarge(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Let a pass add steps and memory, for a test. The results stay right."""
+    monkeypatch.setattr(pipeline, name, replace(getattr(pipeline, name), apply=_enlarge))
+
+
+def let_pass_rest(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Let a pass rewrite nothing, for a test. The results stay right."""
+    monkeypatch.setattr(pipeline, name, replace(getattr(pipeline, name), apply=_rewrite_nothing))
 
 
 def let_add_subtract(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,7 @@ PYTHON_LAYERS = [
     {"zoo"},
     {"diff"},
     {"page"},
+    {"bisect"},
     {"cli"},
     {"__main__"},
 ]

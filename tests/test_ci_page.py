@@ -18,7 +18,12 @@ from compiler.runtime.processor import levels
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs/ci.md").read_text()
 CHECKOUT = "/path/to/candle-compiler"
-RED = {"zoo run --zoo models --facts models/facts.toml --results after.jsonl", "zoo compare", "diff old.onnx"}
+RED = {
+    "zoo run --zoo models --facts models/facts.toml --results after.jsonl",
+    "zoo compare",
+    "bisect models/digits.onnx --what",
+    "diff old.onnx",
+}
 """The beginnings of the commands that find something: their exit code is 1."""
 END = "=== end of the command:"
 

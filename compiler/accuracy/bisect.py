@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from compiler.accuracy.compare import Report
-from compiler.accuracy.layerwise import Layer, compare_layers
+from compiler.accuracy.layerwise import Layer, compare_layers, compare_plans
+from compiler.accuracy.older import PlanJudge
 from compiler.accuracy.verify import Given, Judge, random_outputs
 from compiler.accuracy.yardstick import MOST_ERROR
 from compiler.errors import CompileError, RunError
@@ -62,9 +63,9 @@ class Culprit:
 class WrongResult:
     """Where the results of a plan go wrong.
 
-    `report` compares the optimized plan with onnxruntime. If it is equal, the other fields are empty. `culprit` is
-    `None` if the plan without optional passes is different too. `step` is the first step that differs in the plan for
-    `options`. `before` names the compared values of the steps before it.
+    `report` compares the optimized plan with onnxruntime, or with an older plan. If it is equal, the other fields are
+    empty. `culprit` is `None` if the plan without optional passes is different too. `step` is the first step that
+    differs in the plan for `options`. `before` names the compared values of the steps before it.
     """
 
     report: Report
@@ -84,23 +85,26 @@ def find_error(
     strict: bool = False,
     threads: int | None = None,
     tolerance: float | None = None,
+    good: Plan | None = None,
     on_phase: Callable[[str], None] = lambda _: None,
 ) -> WrongResult:
     """Find the first pass after which the results differ from onnxruntime's, and the first step whose value differs.
 
-    `dims`, `lower_3d` and `strict` are those of `Options`. `tolerance` is the tolerance of `verify`. The function
-    calls `on_phase` with the name of each phase.
+    `dims`, `lower_3d` and `strict` are those of `Options`. `tolerance` is the tolerance of `verify`. With `good`, an
+    older plan of the model, the results of this plan replace onnxruntime's. The function calls `on_phase` with the name
+    of each phase.
 
     Raises:
         CompileError: the model is refused.
-        InputError, RunError: as `Session.run`, of the optimized plan.
+        InputError, RunError: as `Session.run`, of the optimized plan or of the older one.
         ReferenceMissing, ReferenceFailed: onnxruntime is not installed, or cannot run the model.
     """
     on_phase("comparing the optimized plan")
     base = Options(dims=dims or {}, lower_3d=lower_3d, strict=strict)
     plan = compile_stored(model, base)
     given = made_for(inputs, plan.inputs)
-    runs = _Runs(model, given, Judge(model, threads).given(given), base, threads, tolerance, optional_passes())
+    judge = Judge(model, threads) if good is None else PlanJudge(model, good, threads)
+    runs = _Runs(model, given, judge.given(given), base, threads, tolerance, good, optional_passes())
     report = runs.report(plan)
     del plan  # it may be large
     if report.ok:
@@ -108,15 +112,15 @@ def find_error(
     on_phase("comparing the plan without optional passes")
     plain = runs.differs(0)
     if plain:
-        options, good, culprit = runs.options(0), None, None
+        options, right_options, culprit = runs.options(0), None, None
     else:
         right, wrong = first_wrong(len(runs.names), runs.differs, on_phase=lambda count: on_phase(runs.phase(count)))
         # Without optional passes, the plan may not compile or run: then there is no plan to compare with.
         is_known = right > 0 or plain is False
-        options, good = runs.options(wrong), runs.options(right) if is_known else None
+        options, right_options = runs.options(wrong), runs.options(right) if is_known else None
         culprit = runs.culprit(right, wrong)
     on_phase("comparing intermediate values")
-    step, before = runs.first_step(options, good)
+    step, before = runs.first_step(options, right_options)
     return WrongResult(report, given, options, culprit, step, before)
 
 
@@ -130,6 +134,7 @@ class _Runs:
     base: Options
     threads: int | None
     tolerance: float | None
+    good: Plan | None
     names: tuple[str, ...]
 
     def options(self, count: int) -> Options:
@@ -141,7 +146,7 @@ class _Runs:
         return f"comparing the plan with the optional passes up to {self.names[count - 1]}"
 
     def report(self, plan: Plan) -> Report:
-        """The comparison of a plan with onnxruntime."""
+        """The comparison of a plan with onnxruntime, or with the older plan."""
         found = load(plan, threads=self.threads).run(self.inputs)
         return self.references.compare(found, self.tolerance, random_outputs(plan))
 
@@ -176,9 +181,10 @@ class _Runs:
 
     def _layers(self, options: Options) -> list[Layer]:
         plan = compile_stored(self.model, options)
-        return compare_layers(
-            self.model, plan, self.inputs, threads=self.threads, tolerance=self.tolerance, sliced=True
-        )
+        shared: dict[str, Any] = {"threads": self.threads, "tolerance": self.tolerance, "sliced": True}
+        if self.good is not None:
+            return compare_plans(self.good, plan, self.inputs, **shared)
+        return compare_layers(self.model, plan, self.inputs, **shared)
 
 
 def first_wrong(

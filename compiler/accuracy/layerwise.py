@@ -7,7 +7,7 @@ leaves out values inside the graphs of If, Loop and Scan.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,7 +23,7 @@ from compiler.runtime.session import load
 if TYPE_CHECKING:
     from compiler.frontend.load import Source
 
-__all__ = ["Layer", "Place", "compare_layers", "named_values"]
+__all__ = ["Layer", "Place", "compare_layers", "compare_plans", "named_values"]
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,47 @@ def compare_layers(
     """
     known = dict(named_values(plan))
     expected = intermediate_values(model, inputs, lambda computed: [name for name in known if name in computed])
-    places = {name: place for name, place in known.items() if name in expected}
-    wider = with_outputs(plan, [place.value for place in places.values()])
-    found, random = load(wider, device, threads).run(inputs), random_outputs(wider)
+    common = {name: place for name, place in known.items() if name in expected}
+    wider = _with_values(plan, common)
+    found = load(wider, device, threads).run(inputs)
+    return _compared(common, expected, found, tolerance, random_outputs(wider), sliced)
+
+
+def compare_plans(
+    good: Plan,
+    plan: Plan,
+    inputs: Mapping[str, Any],
+    *,
+    threads: int | None = None,
+    tolerance: float | None = None,
+    sliced: bool = False,
+) -> list[Layer]:
+    """Run two plans of a model, and compare the values that both name, in the order of the second one.
+
+    Raises:
+        InputError, RunError: as `Session.run`.
+    """
+    own, known = (dict(named_values(each)) for each in (good, plan))
+    common = {name: place for name, place in known.items() if name in own}
+    sides = _with_values(good, {name: own[name] for name in common}), _with_values(plan, common)
+    expected, found = (load(each, threads=threads).run(inputs) for each in sides)
+    random = random_outputs(sides[0]) | random_outputs(sides[1])
+    return _compared(common, expected, found, tolerance, random, sliced)
+
+
+def _with_values(plan: Plan, places: Mapping[str, Place]) -> Plan:
+    return with_outputs(plan, [place.value for place in places.values()])
+
+
+def _compared(
+    places: Mapping[str, Place],
+    expected: Mapping[str, Any],
+    found: Mapping[str, Any],
+    tolerance: float | None,
+    random: Collection[str],
+    sliced: bool,
+) -> list[Layer]:
+    """The comparisons of the values at these places."""
     return [
         Layer(place.step, place.op, place.origin, each)
         for name, place in places.items()

@@ -35,7 +35,7 @@ VERBS = {
     "run": "Run a plan.",
     "batch": "Run a plan over many rows.",
     "verify": "Compare a plan with onnxruntime.",
-    "bisect": "Find the first pass after which a plan is wrong.",
+    "bisect": "Find the first pass after which a plan is wrong, slower or larger.",
     "diff": "Show what differs between two models or plans.",
     "check": "Check whether the compiler supports a model.",
     "inspect": "Show the contents of a plan or a model.",

@@ -86,7 +86,8 @@ class Checking:
             return
         checked.show(self.device)
         if self.facts:
-            show_drifts(checked.drift, folder, self.facts, self.device)
+            entries = {each.case.entry.name: each.case.entry for each in checked.found}
+            show_drifts(checked.drift, folder, self.facts, self.device, entries)
 
 
 checking_options = grouped(

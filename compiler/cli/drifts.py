@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from compiler.cli.ended import given_options
 from compiler.cli.output import errors
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from compiler.zoo.drift import Drift, FactsByModel
     from compiler.zoo.facts import KnownFacts
+    from compiler.zoo.index import Entry
     from compiler.zoo.suite import CaseOutcome
     from compiler.zoo.timed import Timed
 
@@ -83,8 +85,11 @@ def _missing(known: KnownFacts, facts: FactsByModel, new: Sequence[Drift], path:
     ]
 
 
-def show_drifts(made: Compared, folder: Path, path: Path, device: str) -> None:
-    """Print a line for each drift, the notes, and the commands that accept the drifts and the shorter times."""
+def show_drifts(made: Compared, folder: Path, path: Path, device: str, entries: Mapping[str, Entry]) -> None:
+    """Print a line for each drift, the notes, and the commands that find the causes or accept the changes.
+
+    `entries` are the models that were checked, by name.
+    """
     command = ["candlec", "zoo", "update", "--zoo", str(folder), "--facts", str(path)]
     command += [] if device == "cpu" else ["--device", device]
     for model, lines in made.by_model.items():
@@ -95,6 +100,8 @@ def show_drifts(made: Compared, folder: Path, path: Path, device: str) -> None:
         errors.print(f"note: {note}: `{shlex.join([*command, *with_time])}` adds them", soft_wrap=True)
     for each in made.faster:
         errors.print(f"note: {each.model}, {each}", soft_wrap=True)
+    if device == "cpu":
+        _show_searches(made.drifts, path, entries)
     if made.drifts:
         with_time = ["--time"] if any(each.is_slower for each in made.drifts) else []
         accepting = shlex.join([*command, *with_time, *_only(made.drifts)])
@@ -102,6 +109,21 @@ def show_drifts(made: Compared, folder: Path, path: Path, device: str) -> None:
     if made.faster:
         accepting = shlex.join([*command, "--time", *_only(made.faster)])
         errors.print(f"  help: `{accepting}` records the shorter times", soft_wrap=True)
+
+
+def _show_searches(drifts: Sequence[Drift], path: Path, entries: Mapping[str, Entry]) -> None:
+    """Print the commands that find the passes and steps that have changed."""
+    from compiler.zoo.searches import searches
+
+    for what, drift in searches(drifts).items():
+        entry = entries.get(drift.model)
+        if entry is None:
+            continue
+        search = ["candlec", "bisect", str(entry.path), "--what", what, "--facts", str(path)]
+        search += ["--unpin"] if drift.shapes == "unpinned" else []
+        search += [] if entry.download is None else ["--zoo", str(entry.folder)]
+        search += given_options("--lower-3d")
+        errors.print(f"  help: `{shlex.join(search)}` finds the pass and the step", soft_wrap=True)
 
 
 def _only(drifts: Sequence[Drift]) -> list[str]:

@@ -94,7 +94,7 @@ def test_a_refused_model_is_no_crash(folder: Path, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--what", "speed"], "'speed' is not one of 'error', 'crash'"),
+        (["--what", "speed"], "'speed' is not one of 'error', 'time', 'memory', 'steps', 'crash'"),
         (["--what", "crash", "-o", "part"], "--what crash compares no values: leave out --output and --tolerance"),
         (["--what", "crash", "--tolerance", "1"], "leave out --output and --tolerance"),
         (["-o", "."], ". is not empty: name a new folder"),

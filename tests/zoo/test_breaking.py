@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -31,23 +32,36 @@ soft (float[2, 64] x) => (float[2, 64] y) <int64[1] last = {-1}> {
     [div] y = Div (e, s)
 }"""
 CHECK = ["zoo", "run", "--zoo", ".", "--facts", "zoo.facts.toml"]
+CAUSE = "candlec bisect soft.onnx --what {} --facts zoo.facts.toml"
 RECORD = "candlec zoo update --zoo . --facts zoo.facts.toml --only soft"
 BISECT = "candlec bisect soft.onnx --input soft.npz"
 
 
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a model, and the facts that hold before something breaks."""
+    folder = tmp_path_factory.mktemp("recorded")
+    made = onnx.parser.parse_model(MODEL)
+    made.graph.initializer.append(onnx.numpy_helper.from_array(np.linspace(1, 2, 64, dtype=np.float32), "shift"))
+    onnx.save(made, folder / "soft.onnx")
+    np.savez(folder / "soft.npz", x=4 * np.random.default_rng(0).standard_normal((2, 64), np.float32))
+    index = [{"name": "soft", "file": "soft.onnx", "cases": ["soft.npz"]}]
+    (folder / "INDEX.json").write_text(json.dumps(index))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CANDLE_PLAN_ISA", "scalar")
+        patch.chdir(folder)
+        assert run("zoo", "update", "--zoo", ".", "--facts", "zoo.facts.toml") == 0
+    return folder
+
+
 @pytest.fixture(autouse=True)
-def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A working folder with a model, and the facts that hold before something breaks."""
+def models(recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A working folder with the model and its facts."""
+    shutil.copytree(recorded, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
     monkeypatch.setenv("CANDLE_PLAN_ISA", "scalar")
     monkeypatch.setenv("COLUMNS", "150")
-    made = onnx.parser.parse_model(MODEL)
-    made.graph.initializer.append(onnx.numpy_helper.from_array(np.linspace(1, 2, 64, dtype=np.float32), "shift"))
-    onnx.save(made, "soft.onnx")
-    np.savez("soft.npz", x=4 * np.random.default_rng(0).standard_normal((2, 64), np.float32))
-    Path("INDEX.json").write_text(json.dumps([{"name": "soft", "file": "soft.onnx", "cases": ["soft.npz"]}]))
-    assert run("zoo", "update", "--zoo", ".", "--facts", "zoo.facts.toml") == 0
 
 
 FAULTS: dict[str, tuple[Callable[..., Any], str, str]] = {
@@ -56,10 +70,14 @@ FAULTS: dict[str, tuple[Callable[..., Any], str, str]] = {
     "a rule that fires no more": (
         broken_checks.silent_rule,
         r"rewrites\.recognize_softmax: \w+ 1 → (0|none)|rewrites\.recognize_softmax: .* → none",
-        RECORD,
+        CAUSE.format("steps"),
     ),
-    "a slower plan": (broken_checks.slow_pass, r"steps: .* → ", RECORD),
-    "twice the memory": (broken_checks.large_allocation, r"scalar\.peak_bytes: [\d,]+ → [\d,]+", RECORD),
+    "a slower plan": (broken_checks.slow_pass, r"steps: .* → ", CAUSE.format("steps")),
+    "twice the memory": (
+        broken_checks.large_allocation,
+        r"scalar\.peak_bytes: [\d,]+ → [\d,]+",
+        CAUSE.format("memory"),
+    ),
     "an abort": (broken_checks.abort, "it crashed with SIGABRT .*run: pinned", f"{BISECT} --what crash"),
 }
 
@@ -101,12 +119,34 @@ def test_the_printed_command_finds_the_cause(
     assert "Add(shift)" in shown["step"]["origin"]
 
 
-def test_a_fault_that_changes_no_result_is_named_by_the_facts(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("fault", "name", "step"),
+    [
+        (broken_checks.silent_rule, "recognize_softmax", ("Reduce", "ReduceMax(top)")),
+        (broken_checks.slow_pass, "fuse_elementwise", ("Unary", "Floor(floor)")),
+    ],
+    ids=["a rule that fires no more", "a slower plan"],
+)
+def test_the_printed_command_finds_the_cause_of_other_steps(
+    fault: Callable[..., Any],
+    name: str,
+    step: tuple[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """`bisect` compares results, so it finds nothing. The facts name the pass, the rule and the steps."""
-    monkeypatch.setattr(tasks, "check", broken_checks.silent_rule)
+    """The results stay right, so that a comparison of results finds nothing. The recorded facts name the pass."""
+    monkeypatch.setattr(tasks, "check", fault)
     assert run(*CHECK) == 1
     printed = capsys.readouterr().err
-    assert "rewrites.recognize_softmax" in printed and "soft, pinned: steps: " in printed
+    [command] = re.findall(r"`(candlec bisect .*)` finds the pass and the step$", printed, re.MULTILINE)
+    assert command == CAUSE.format("steps")
+    assert f"`{RECORD}`" in printed.splitlines()[-1]
+    monkeypatch.setattr(broken_checks, "check", lambda *_: None)
+    monkeypatch.setattr(broken_checks, "_PATCH", monkeypatch)
+    fault(None, None)  # breaks this process
     assert run(*shlex.split(BISECT)[1:]) == 0
+    capsys.readouterr()
+    assert run(*shlex.split(command)[1:], "--json") == 1
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["pass"]["name"] == name
+    assert (shown["step"]["op"], shown["step"]["origin"]) == step
