@@ -62,15 +62,10 @@ def _transformers() -> list[Recipe]:
     rotary = {"axes_dims_rope": (4, 6, 6), "num_single_layers": 2, "joint_attention_dim": 32}
     small = {"num_attention_heads": 2, "attention_head_dim": 16, "num_layers": 2, "in_channels": 8}
     flux = {"pooled_projection_dim": 24, "guidance_embeds": True}
-    chroma = {"approximator_num_channels": 16, "approximator_hidden_dim": 32, "approximator_layers": 1}
-    aura = {"num_mmdit_layers": 1, "num_single_dit_layers": 1, "joint_attention_dim": 32, "caption_projection_dim": 32}
-    heads = {name: value for name, value in HEADS.items() if name != "num_layers"}
     return [
         _recipe("dit", {**HIDDEN, **labels}, "DiTTransformer2DModel", **HEADS, num_embeds_ada_norm=10),
         _recipe("pixart", {**HIDDEN, **TEXT}, "PixArtTransformer2DModel", **HEADS, **reads),
         _recipe("flux", {**WORDS, **guided}, "FluxTransformer2DModel", **small, **rotary, **flux),
-        _recipe("chroma", {**WORDS, **PLACES}, "ChromaTransformer2DModel", **small, **rotary, **chroma),
-        _recipe("auraflow", {**HIDDEN, **TEXT}, "AuraFlowTransformer2DModel", **heads, **aura, pos_embed_max_size=64),
         _recipe("sd3", {**HIDDEN, **TEXT, **pooled}, "SD3Transformer2DModel", out_channels=4, **HEADS, **joint),
         _recipe("sana", {**HIDDEN, **TEXT}, "SanaTransformer2DModel", **HEADS, **sana),
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from models.families.recipe import Call, Exporter, Recipe, call, floats, tokens
+from models.families.recipe import Call, Recipe, call, floats, tokens
 
 __all__ = ["recipes"]
 
@@ -29,21 +29,15 @@ PATCHES: dict[str, dict[str, Any]] = {
 
 
 def recipes() -> list[Recipe]:
-    """One recipe for each model type. The present exporter fixes the batch of LLaVA's networks."""
+    """One recipe for each model type. The present exporter fixes the batch of LLaVA."""
     clip, siglip = _tiny("clip_vision_model"), _tiny("siglip_vision_model")
     intern, qwen2 = _tiny("internvl_vision", image_size=[32, 32], patch_size=[8, 8]), _tiny("qwen2")
     index = {"image_token_index": IMAGE}
     return [
-        _recipe("llava", 16, clip, _tiny("llama"), "torchscript", **index),
-        _recipe("vipllava", 16, clip, _tiny("llama"), "torchscript", vision_feature_layers=[-2, -1], **index),
+        _recipe("llava", 16, clip, _tiny("llama"), 2, **index),
         _recipe("paligemma", 16, siglip, _tiny("gemma"), projection_dim=32, hidden_size=32, **index),
         _recipe("gemma3", 4, siglip, _tiny("gemma3_text"), mm_tokens_per_image=4, **index),
         _recipe("internvl", 4, intern, qwen2, image_token_id=IMAGE),
-        _recipe("aya_vision", 4, siglip, _tiny("cohere2"), **index),
-        _recipe(
-            "blip-2", 4, _tiny("blip_2_vision_model"), _tiny("opt"), num_query_tokens=4,
-            qformer_config=_tiny("blip_2_qformer", encoder_hidden_size=32), **index,
-        ),
         *(_patches(kind, stated) for kind, stated in PATCHES.items()),
     ]  # fmt: skip
 
@@ -52,23 +46,24 @@ def _tiny(kind: str, **stated: Any) -> Call:
     return call("models.families.tiny.config", kind, **stated)
 
 
-def _recipe(kind: str, read: int, vision: Call, text: Call, exporter: Exporter = "dynamo", **stated: Any) -> Recipe:
+def _recipe(kind: str, read: int, vision: Call, text: Call, batch: int | str = "batch", **stated: Any) -> Recipe:
     """A network that reads each image as so many tokens."""
     network = call("models.families.tiny.seeing", kind, vision_config=vision, text_config=text, **stated)
     given = {
-        "input_ids": tokens(IMAGE, "batch", "length", first=(IMAGE,) * read),
-        "pixel_values": floats("batch", 3, 32, 32),
+        "input_ids": tokens(IMAGE, batch, "length", first=(IMAGE,) * read),
+        "pixel_values": floats(batch, 3, 32, 32),
         "use_cache": False,
     }
     sizes = {"batch": 2, "length": read + 5}, {"batch": 3, "length": read + 8}
-    return Recipe(f"transformers_{kind}", network, given, sizes, TAGS, exporter=exporter)
+    return Recipe(f"transformers_{kind}", network, given, sizes, TAGS)
 
 
 def _patches(kind: str, stated: dict[str, Any]) -> Recipe:
     """A network that reads the patches of an image, with the place of each token. Four patches are one token."""
     vision = _tiny(f"{kind}_vision", depth=2, hidden_size=32, num_heads=4, **stated)
     text = _tiny(f"{kind}_text", rope_parameters=ROTARY)
-    network = call("models.families.tiny.seeing", kind, vision_config=vision, text_config=text, image_token_id=IMAGE)
+    parts = {"vision_config": vision, "text_config": text, "image_token_id": IMAGE, "attn_implementation": "eager"}
+    network = call("models.families.tiny.seeing", kind, **parts)
     given = {
         "input_ids": tokens(62, 1, "length", first=(IMAGE,) * 4),
         "pixel_values": floats(16, 3 * 2 * 8 * 8),

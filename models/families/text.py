@@ -38,8 +38,10 @@ DELTA = {
     "linear_key_head_dim": 8, "linear_value_head_dim": 8,
 }  # fmt: skip
 """The gated delta rule of Qwen3-Next, whose export has a few nodes for each of 64 steps."""
-SPARSE = {"attention_window": 4, "onnx_export": True}
-"""Longformer's attention of neighbors without `as_strided`, for which PyTorch's older exporter writes a wrong model."""
+SPARSE = ("led", "longformer")
+NEIGHBORS = {"attention_window": 4, "onnx_export": True}
+"""The attention of neighbors without `as_strided`, for which PyTorch's older exporter writes a wrong model. It writes
+the other form, `unfold`, for fixed sizes."""
 STATED: dict[str, dict[str, Any]] = {
     "bamba": SCAN,
     "codegen": {"rotary_dim": 4},
@@ -56,9 +58,9 @@ STATED: dict[str, dict[str, Any]] = {
     },
     "gpt_neo": {"attention_types": [[["global", "local"], 1]]},
     "gptj": {"rotary_dim": 4},
-    "led": SPARSE,
+    "led": NEIGHBORS,
     "lilt": {"hidden_size": 48},
-    "longformer": SPARSE,
+    "longformer": NEIGHBORS,
     "mamba2": {"num_heads": 8, "head_dim": 8, "n_groups": 1, "state_size": 8},
     "olmoe": FEW,
     "qwen2_moe": {**FEW, "shared_expert_intermediate_size": 16},
@@ -106,10 +108,10 @@ def recipes() -> list[Recipe]:
 
 
 def _encoder(kind: str) -> Recipe:
-    length = 8 if kind in FIXED else "length"
-    given = {"input_ids": tokens(64, "batch", length)}
+    batch, length = (2, 8) if kind in SPARSE else ("batch", 8 if kind in FIXED else "length")
+    given = {"input_ids": tokens(64, batch, length)}
     if kind not in UNMASKED:
-        given["attention_mask"] = mask("batch", length)
+        given["attention_mask"] = mask(batch, length)
     network = call("models.families.tiny.model", kind, **STATED.get(kind, {}))
     return Recipe(f"transformers_{kind}", network, given, SIZES, ("text", "encoder"), exporter=_exporter(kind))
 
@@ -139,10 +141,11 @@ def _step(kind: str) -> Recipe:
 
 
 def _pair(kind: str) -> Recipe:
+    batch, length = (2, 8) if kind in SPARSE else ("batch", "length")
     given = {
-        "input_ids": tokens(64, "batch", "length"),
-        "attention_mask": mask("batch", "length"),
-        "decoder_input_ids": tokens(64, "batch", "written"),
+        "input_ids": tokens(64, batch, length),
+        "attention_mask": mask(batch, length),
+        "decoder_input_ids": tokens(64, batch, "written"),
         "use_cache": False,
     }
     network = call("models.families.tiny.model", kind, **STATED.get(kind, {}))

@@ -18,6 +18,9 @@ class Detector(nn.Module):
         from torchvision.models import detection
 
         self.network = getattr(detection, name)(weights=None, weights_backbone=None, num_classes=4, **stated)
+        if name.startswith("ssd"):  # with random weights, most scores would be 1, and equal scores have no order
+            for layer in self.network.head.classification_head.module_list:
+                layer.weight.data *= 1e-3
 
     def forward(self, image: torch.Tensor) -> tuple[torch.Tensor, ...]:
         [found] = self.network([image])
