@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -95,7 +97,8 @@ def test_the_older_exporter_traces_a_network_to_an_old_opset(tmp_path: Path) -> 
     pytest.importorskip("torch")
     given = {"query": floats(3, "batch", 8), "key": floats(5, "batch", 8), "value": floats(5, "batch", 8)}
     network = call("torch.nn.MultiheadAttention", 8, 2)
-    traced = Recipe("torch_traced", network, {**given, "need_weights": True}, SMALL.sizes, opset=11)
+    arguments = {**given, "need_weights": True}
+    traced = Recipe("torch_traced", network, arguments, SMALL.sizes, exporter="torchscript", opset=11)
     assert traced.key != replace(traced, opset=12).key
     export(traced, tmp_path)
     model, *cases = files(traced, tmp_path)
@@ -108,11 +111,45 @@ def test_the_older_exporter_traces_a_network_to_an_old_opset(tmp_path: Path) -> 
         assert compiler.verify(str(model), inputs=dict(arrays)).equal
 
 
+def deciding(decide: Callable[[Any], Any]) -> Any:
+    """A module whose result depends on a decision of Python about its input."""
+    from torch import nn
+
+    class Deciding(nn.Module):  # type: ignore[misc]
+        def forward(self, input: Any) -> Any:
+            return decide(input)
+
+    return Deciding()
+
+
+def flattening() -> Any:
+    return deciding(lambda x: x.reshape(int(x.shape[0]), 4))
+
+
+def signed() -> Any:
+    return deciding(lambda x: x if x[0, 3] > 0.4 else -x)
+
+
+def test_a_recorded_model_must_be_right_for_both_sets_of_inputs(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    softmax = call("torch.nn.Softmax", 1)
+    kept = Recipe("torch_kept", softmax, {"input": floats("batch", 4)}, SMALL.sizes, exporter="torchscript")
+    export(kept, tmp_path)
+    flattened = replace(kept, name="torch_flattened", network=call(f"{__name__}.flattening"))
+    with pytest.raises(compiler.ExportError, match="torch_flattened with inputs 2: "):
+        export(flattened, tmp_path)
+    assert not files(flattened, tmp_path)[0].exists()
+    signed = replace(kept, name="torch_signed", network=call(f"{__name__}.signed"))
+    with pytest.raises(compiler.ExportError, match=r"differs from the network, \d.* × as much as allowed"):
+        export(signed, tmp_path)
+
+
 def test_traced_networks_have_their_opset_in_their_names() -> None:
     recipes = catalog.recipes()
     traced = {name: each for name, each in recipes.items() if each.opset is not None}
     assert len(traced) >= 10 and {each.opset for each in traced.values()} == {11, 12, 13, 14}
     assert all(name.endswith(f"_opset{each.opset}") and "traced" in each.tags for name, each in traced.items())
+    assert {each.exporter for each in traced.values()} == {"torchscript"}
     assert {name.rpartition("_")[0] for name in traced} <= set(recipes), "the same networks, from the present exporter"
 
 
@@ -136,10 +173,16 @@ def test_inputs_have_the_kinds_that_recipes_state() -> None:
     pytest.importorskip("torch")
     from models.families.exporting import values
 
-    given = {"ids": tokens(9, "batch", 50), "mask": mask("batch", 50), "x": floats(2, 50)}
+    given = {
+        "ids": tokens(9, "batch", 50),
+        "image": tokens(9, 2, 5, first=(9, 9)),
+        "mask": mask("batch", 50),
+        "x": floats(2, 50),
+    }
     kinds = Recipe("torch_kinds", SMALL.network, given, ({"batch": 40}, {"batch": 4}))
     found = {name: tensor.numpy() for name, tensor in values(kinds, kinds.sizes[0], 0).items()}
     assert found["ids"].shape == (40, 50) and (found["ids"].min(), found["ids"].max()) == (3, 8)
+    assert (found["image"][:, :2] == 9).all() and found["image"][:, 2:].max() < 9
     assert found["mask"][:, 0].all() and not found["mask"].all()
     assert (np.diff(found["mask"], axis=1) <= 0).all()
     assert found["x"].std() > 0.5

@@ -24,7 +24,12 @@ dimensions where PyTorch exports them. INDEX.json in build/families has the Pyth
 one model, run `python -m models.families NAME`. [Checks of a zoo](zoo.md) describes the comparison.
 
 PyTorch's present exporter writes most models. If a name ends in an opset, such as `_opset11`, PyTorch's older exporter
-(TorchScript) writes the model with this opset, as it wrote many published models.
+(TorchScript) writes the model with this opset, as it wrote many published models. It also writes the models that the
+present exporter refuses, with its own opset:
+
+{recorded}
+The older exporter runs a network once, and records its operators. Such a model keeps what Python decided in this run.
+Its export therefore succeeds only if onnxruntime computes what PyTorch computes, for both sets of inputs.
 
 A *recipe* describes how to build a network and its inputs. The table shows, for each library, how many recipes give
 each result. `make zoo` expects these results with fixed shapes. The column *equal* includes models with random outputs:
@@ -60,7 +65,9 @@ def text() -> str:
     rows = [_row(library, names, failing, known) for library, names in sorted(groups.items())]
     rows.append(["**all**", *(sum(column) for column in zip(*(row[1:] for row in rows), strict=True))])
     exported = sum(map(len, groups.values())) - len(failing)
-    parts = [HEAD.format(count=exported, rows="".join(map(_table_line, rows)))]
+    recorded = sorted(name for name, each in recipes().items() if each.exporter == "torchscript" and not each.opset)
+    kept = _lines([name for name in recorded if name not in failing])
+    parts = [HEAD.format(count=exported, rows="".join(map(_table_line, rows)), recorded=kept)]
     for library, names in sorted(groups.items()):
         found = sorted(name.removeprefix(f"{library}_") for name in names if name not in failing)
         parts.append(f"\n## {library} ({len(found)})\n\n{_lines(found)}")

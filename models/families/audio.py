@@ -94,6 +94,7 @@ def _codecs() -> list[Recipe]:
             {"input_values": floats("batch", 1, 640)},
             BATCH,
             ("audio", "codec"),
+            exporter="dynamo" if kind == "dac" else "torchscript",
         )
         for kind, stated in small.items()
     ]

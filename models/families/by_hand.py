@@ -26,6 +26,8 @@ def recipes() -> list[Recipe]:
         _recipe("ds_cnn", "small.ds_cnn.Spotter", {"coefficients": words}, batches),
         _recipe("hifigan", "hifigan.Generator", {"mel": floats("batch", 80, "frames")}, frames),
         _recipe("dac_decoder", "dac_decoder.Decoder", {"z": floats("batch", 1024, "frames")}, frames),
+        _recipe("audio_vae_encoder", "families.audio_vae.Encoder", {"audio": floats("batch", 1, 480)}, batches),
+        _recipe("audio_vae_decoder", "families.audio_vae.Decoder", {"z": floats("batch", 8, "frames")}, frames),
         _recipe("grouped_denoiser", "families.denoiser.Denoiser", {"spectrum": floats("batch", 2, 12, 65)}, batches),
     ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from models.families import audio, by_hand, diffusion, text, timm, torchvision, traced, vision
+from models.families import audio, by_hand, diffusion, image_text, text, timm, torchvision, traced, vision
 from models.families.recipe import Recipe
 
 if sys.version_info >= (3, 11):
@@ -21,9 +21,8 @@ LEDGER, BASELINE = HERE / "unexportable.toml", HERE / "zoo.toml"
 
 def recipes() -> dict[str, Recipe]:
     """The recipes of all families, by name."""
-    listed = [
-        recipe for family in (text, vision, audio, by_hand, diffusion, timm, torchvision) for recipe in family.recipes()
-    ]
+    families = (text, vision, image_text, audio, by_hand, diffusion, timm, torchvision)
+    listed = [recipe for family in families for recipe in family.recipes()]
     return {recipe.name: recipe for recipe in (*listed, *traced.recipes(listed))}
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from models.families.recipe import Recipe, call, floats
+from models.families.recipe import Recipe, call, floats, tokens
 
 __all__ = ["recipes"]
 
 IMAGE = {"sample": floats("batch", 4, 16, 16), "timestep": floats("batch"), "return_dict": False}
 TEXT = {"encoder_hidden_states": floats("batch", 6, 32)}
 HIDDEN = {"hidden_states": floats("batch", 4, 16, 16), "timestep": floats("batch"), "return_dict": False}
+WORDS = {**TEXT, "hidden_states": floats("batch", 16, 8), "timestep": floats("batch"), "return_dict": False}
+PLACES = {"img_ids": floats(16, 3), "txt_ids": floats(6, 3)}
+"""The places of the patches of an image and of words, which rotate the queries and keys."""
 PICTURE = {"sample": floats("batch", 3, 32, 32), "return_dict": False}
 
 SMALL = {"block_out_channels": (16, 32), "layers_per_block": 1, "norm_num_groups": 8}
@@ -54,7 +57,15 @@ def _transformers() -> list[Recipe]:
     joint = {"joint_attention_dim": 32, "caption_projection_dim": 32, "pooled_projection_dim": 24}
     pooled = {"pooled_projections": floats("batch", 24)}
     sana = {"num_cross_attention_heads": 2, "cross_attention_head_dim": 16, "out_channels": 4, **reads}
+    labels = {"class_labels": tokens(9, "batch")}
+    guided = {"guidance": floats("batch"), **pooled, **PLACES}
+    rotary = {"axes_dims_rope": (4, 6, 6), "num_single_layers": 2, "joint_attention_dim": 32}
+    small = {"num_attention_heads": 2, "attention_head_dim": 16, "num_layers": 2, "in_channels": 8}
+    flux = {"pooled_projection_dim": 24, "guidance_embeds": True}
     return [
+        _recipe("dit", {**HIDDEN, **labels}, "DiTTransformer2DModel", **HEADS, num_embeds_ada_norm=10),
+        _recipe("pixart", {**HIDDEN, **TEXT}, "PixArtTransformer2DModel", **HEADS, **reads),
+        _recipe("flux", {**WORDS, **guided}, "FluxTransformer2DModel", **small, **rotary, **flux),
         _recipe("sd3", {**HIDDEN, **TEXT, **pooled}, "SD3Transformer2DModel", out_channels=4, **HEADS, **joint),
         _recipe("sana", {**HIDDEN, **TEXT}, "SanaTransformer2DModel", **HEADS, **sana),
     ]

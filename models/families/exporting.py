@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 
     import torch
 
-    from compiler.frontend.export_request import Exporter
     from compiler.processes.child import Channel
 
 STATISTICS = 8
 """The batch for the running statistics of batch normalizations. A few numbers would enlarge rounding errors."""
+ALLOWED = 1e-3
+"""The allowed difference of a recorded model, as a fraction of the output's largest element."""
 
 __all__ = ["export", "export_task", "files"]
 
@@ -42,7 +43,7 @@ def export(recipe: Recipe, folder: Path) -> None:
     """Write the files of a recipe. The model gets its name when it is complete.
 
     Raises:
-        ExportError: PyTorch cannot export the network.
+        ExportError: PyTorch cannot export the network, or records a model that is wrong for one of the sets of inputs.
         ModuleNotFoundError: a package is not installed.
     """
     import torch
@@ -58,16 +59,43 @@ def export(recipe: Recipe, folder: Path) -> None:
     network = seeded(recipe.network.result, {**many, **constants}, by_name=True)
     dynamic = {name: argument.dynamic for name, argument in recipe.tensors.items() if argument.dynamic}
     part = folder / f"{model.name}.part"
-    exporter: Exporter = "dynamo" if recipe.opset is None else "torchscript"
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore", ExportWarning)  # the ledger lists the networks
         compiler.export(
-            network, (), part, dynamic or None, kwargs={**given[0], **constants}, opset=recipe.opset, exporter=exporter,
-            check=False,
+            network, (), part, dynamic or None, kwargs={**given[0], **constants}, opset=recipe.opset,
+            exporter=recipe.exporter, check=False,
         )  # fmt: skip
+    if recipe.exporter == "torchscript":
+        for number, tensors in enumerate(given, 1):
+            _check(network, {**tensors, **constants}, part, f"{recipe.name} with inputs {number}")
     for path, tensors in zip(cases, given, strict=True):
         np.savez(path, **{name: tensor.numpy() for name, tensor in tensors.items()})
     part.rename(model)
+
+
+def _check(network: torch.nn.Module, given: Mapping[str, Any], model: Path, title: str) -> None:
+    """Compare a recorded model with its network: what Python decided for the first inputs must hold for these too.
+
+    Raises:
+        ExportError: onnxruntime cannot run the model, or its results differ from those of the network.
+    """
+    from compiler.accuracy.compare import compare
+    from compiler.accuracy.module_runs import Call
+    from compiler.accuracy.onnxruntime_session import ReferenceFailed
+    from compiler.accuracy.reference import Reference
+    from compiler.frontend.export_request import ExportError
+
+    expected = Call(network, (), dict(given)).run()
+    try:
+        reference = Reference(model)
+        found = reference.run({name: given[name].numpy() for name in reference.inputs})
+    except ReferenceFailed as error:
+        raise ExportError(f"{title}: {error}") from error
+    report = compare(dict(zip(found, expected, strict=True)), found, ALLOWED)
+    if not report.ok:
+        raise ExportError(
+            f"{title}: the recorded model differs from the network, {report.worst:.2g} × as much as allowed"
+        )
 
 
 def values(recipe: Recipe, sizes: Mapping[str, int], seed: int) -> dict[str, torch.Tensor]:
@@ -85,6 +113,8 @@ def _tensor(argument: Argument, shape: tuple[int, ...], seed: int) -> Any:
     if argument.kind == "floats":
         return torch.randn(shape, generator=generator)
     if argument.kind == "tokens":
-        return torch.randint(3, argument.below, shape, generator=generator)
+        drawn = torch.randint(3, argument.below, shape, generator=generator)
+        drawn[..., : len(argument.first)] = torch.tensor(argument.first, dtype=drawn.dtype)
+        return drawn
     lengths = torch.randint(1, shape[-1] + 1, (*shape[:-1], 1), generator=generator)
     return (torch.arange(shape[-1]) < lengths).long()

@@ -13,7 +13,10 @@ from typing import Any, Literal
 
 from models.groups import file_of
 
-__all__ = ["Argument", "Call", "Recipe", "call", "floats", "mask", "tokens"]
+__all__ = ["Argument", "Call", "Exporter", "Recipe", "call", "floats", "mask", "tokens"]
+
+Exporter = Literal["dynamo", "torchscript"]
+"""PyTorch's exporters. The older one, `"torchscript"`, records a run of the network with the first inputs."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,8 @@ class Argument:
     kind: Literal["floats", "tokens", "mask"] = "floats"
     below: int = 0
     """The number that all tokens are below."""
+    first: tuple[int, ...] = ()
+    """The tokens that each row begins with."""
 
     def sizes(self, values: Mapping[str, int]) -> tuple[int, ...]:
         """The shape with values in place of the names."""
@@ -73,9 +78,12 @@ def mask(*shape: int | str) -> Argument:
     return Argument(shape, "mask")
 
 
-def tokens(below: int, *shape: int | str) -> Argument:
-    """Tokens of a vocabulary of this size, without the first three, which often have a meaning of their own."""
-    return Argument(shape, "tokens", below)
+def tokens(below: int, *shape: int | str, first: tuple[int, ...] = ()) -> Argument:
+    """Tokens of a vocabulary of this size, without the first three, which often have a meaning of their own.
+
+    Each row begins with the tokens `first`.
+    """
+    return Argument(shape, "tokens", below, first)
 
 
 @dataclass(frozen=True)
@@ -91,8 +99,9 @@ class Recipe:
     arguments: Mapping[str, Any]
     sizes: tuple[Mapping[str, int], Mapping[str, int]]
     tags: tuple[str, ...] = ()
+    exporter: Exporter = "dynamo"
     opset: int | None = None
-    """The opset for PyTorch's older exporter, which traces the network. `None` for the present exporter."""
+    """The opset. `None` for the exporter's own."""
 
     @property
     def library(self) -> str:
@@ -103,7 +112,7 @@ class Recipe:
     def key(self) -> str:
         """A digest of everything that the export depends on: the recipe, its code, and the versions of the packages."""
         versions = [f"{name} {_version(name)}" for name in ("torch", "onnxscript", self.library)]
-        whole = f"{self.network}\n{dict(self.arguments)}\n{self.sizes}\n{self.opset}\n{versions}\n"
+        whole = f"{self.network}\n{dict(self.arguments)}\n{self.sizes}\n{self.exporter} {self.opset}\n{versions}\n"
         whole += f"{_code()}{_own(self.network)}"
         return hashlib.sha256(whole.encode()).hexdigest()[:8]
 

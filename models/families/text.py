@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from models.families.recipe import Recipe, call, floats, mask, tokens
+from models.families.recipe import Exporter, Recipe, call, floats, mask, tokens
 
 __all__ = ["recipes"]
 
@@ -38,6 +38,10 @@ DELTA = {
     "linear_key_head_dim": 8, "linear_value_head_dim": 8,
 }  # fmt: skip
 """The gated delta rule of Qwen3-Next, whose export has a few nodes for each of 64 steps."""
+SPARSE = ("led", "longformer")
+NEIGHBORS = {"attention_window": 4, "onnx_export": True}
+"""The attention of neighbors without `as_strided`, for which PyTorch's older exporter writes a wrong model. It writes
+the other form, `unfold`, for fixed sizes."""
 STATED: dict[str, dict[str, Any]] = {
     "bamba": SCAN,
     "codegen": {"rotary_dim": 4},
@@ -54,7 +58,9 @@ STATED: dict[str, dict[str, Any]] = {
     },
     "gpt_neo": {"attention_types": [[["global", "local"], 1]]},
     "gptj": {"rotary_dim": 4},
+    "led": NEIGHBORS,
     "lilt": {"hidden_size": 48},
+    "longformer": NEIGHBORS,
     "mamba2": {"num_heads": 8, "head_dim": 8, "n_groups": 1, "state_size": 8},
     "olmoe": FEW,
     "qwen2_moe": {**FEW, "shared_expert_intermediate_size": 16},
@@ -65,6 +71,8 @@ STATED: dict[str, dict[str, Any]] = {
     "xmod": {"default_language": "en_XX"},
 }
 """The attributes of types that need more than tiny sizes."""
+RECORDED = ("fsmt", "led", "longformer", "prophetnet")
+"""The types that only PyTorch's older exporter writes."""
 UNMASKED = ("fnet", "xlnet")
 FIXED = (
     "bamba",
@@ -100,12 +108,12 @@ def recipes() -> list[Recipe]:
 
 
 def _encoder(kind: str) -> Recipe:
-    length = 8 if kind in FIXED else "length"
-    given = {"input_ids": tokens(64, "batch", length)}
+    batch, length = (2, 8) if kind in SPARSE else ("batch", 8 if kind in FIXED else "length")
+    given = {"input_ids": tokens(64, batch, length)}
     if kind not in UNMASKED:
-        given["attention_mask"] = mask("batch", length)
+        given["attention_mask"] = mask(batch, length)
     network = call("models.families.tiny.model", kind, **STATED.get(kind, {}))
-    return Recipe(f"transformers_{kind}", network, given, SIZES, ("text", "encoder"))
+    return Recipe(f"transformers_{kind}", network, given, SIZES, ("text", "encoder"), exporter=_exporter(kind))
 
 
 def _decoder(kind: str) -> Recipe:
@@ -133,12 +141,18 @@ def _step(kind: str) -> Recipe:
 
 
 def _pair(kind: str) -> Recipe:
+    batch, length = (2, 8) if kind in SPARSE else ("batch", "length")
     given = {
-        "input_ids": tokens(64, "batch", "length"),
-        "attention_mask": mask("batch", "length"),
-        "decoder_input_ids": tokens(64, "batch", "written"),
+        "input_ids": tokens(64, batch, length),
+        "attention_mask": mask(batch, length),
+        "decoder_input_ids": tokens(64, batch, "written"),
         "use_cache": False,
     }
     network = call("models.families.tiny.model", kind, **STATED.get(kind, {}))
     sizes = {"batch": 2, "length": 8, "written": 5}, {"batch": 3, "length": 12, "written": 7}
-    return Recipe(f"transformers_{kind}", network, given, sizes, ("text", "encoder", "decoder"))
+    tags = ("text", "encoder", "decoder")
+    return Recipe(f"transformers_{kind}", network, given, sizes, tags, exporter=_exporter(kind))
+
+
+def _exporter(kind: str) -> Exporter:
+    return "torchscript" if kind in RECORDED else "dynamo"

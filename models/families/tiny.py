@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["causal", "config", "model", "pair"]
+__all__ = ["causal", "config", "model", "pair", "seeing"]
 
 SIZES = {
     "vocab_size": 64, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48,
@@ -54,3 +54,11 @@ def pair(encoder: Any, decoder: Any) -> Any:
     from transformers import VisionEncoderDecoderConfig, VisionEncoderDecoderModel
 
     return VisionEncoderDecoderModel(VisionEncoderDecoderConfig.from_encoder_decoder_configs(encoder, decoder))
+
+
+def seeing(kind: str, **stated: Any) -> Any:
+    """The network of a model type that reads images and predicts the next token."""
+    from transformers import AutoModelForImageTextToText
+
+    parts = {name: each.to_dict() if name.endswith("_config") else each for name, each in stated.items()}
+    return AutoModelForImageTextToText.from_config(config(kind, **parts))

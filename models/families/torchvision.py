@@ -13,11 +13,20 @@ CLASSIFIERS = (
     "squeezenet1_1", "swin_t", "swin_v2_t", "vgg11", "vgg11_bn", "vit_b_32", "wide_resnet50_2",
 )  # fmt: skip
 SEGMENTERS = ("deeplabv3_mobilenet_v3_large", "deeplabv3_resnet50", "fcn_resnet50", "lraspp_mobilenet_v3_large")
-DETECTORS = (
-    "fasterrcnn_mobilenet_v3_large_320_fpn", "fcos_resnet50_fpn", "keypointrcnn_resnet50_fpn",
-    "maskrcnn_resnet50_fpn", "retinanet_resnet50_fpn", "ssd300_vgg16",
-)  # fmt: skip
-
+IMAGES = {"min_size": 64, "max_size": 128}
+"""The sizes to which detectors scale images. The factors are exact here, because their code computes other factors in
+double precision, but records them in single precision."""
+PROPOSALS = {**IMAGES, "rpn_pre_nms_top_n_test": 40, "rpn_post_nms_top_n_test": 12, "box_detections_per_img": 5}
+CANDIDATES = {"score_thresh": 0.0, "topk_candidates": 20, "detections_per_img": 5}
+DETECTORS: dict[str, dict[str, float]] = {
+    "fasterrcnn_mobilenet_v3_large_320_fpn": PROPOSALS,
+    "fcos_resnet50_fpn": {**IMAGES, **CANDIDATES},
+    "keypointrcnn_resnet50_fpn": PROPOSALS,
+    "maskrcnn_resnet50_fpn": PROPOSALS,
+    "retinanet_resnet50_fpn": {**IMAGES, **CANDIDATES},
+    "ssd300_vgg16": CANDIDATES,
+}
+"""The numbers of boxes that detectors keep."""
 FIXED = {"inception_v3": 96, "maxvit_t": 224, "vit_b_32": 224}
 """The sizes of images of networks that accept only one, or have the smallest size."""
 
@@ -27,7 +36,7 @@ def recipes() -> list[Recipe]:
     return [
         *map(_classifier, CLASSIFIERS),
         *map(_segmenter, SEGMENTERS),
-        *map(_detector, DETECTORS),
+        *(_detector(name, stated) for name, stated in DETECTORS.items()),
         _video(),
         _flow(),
     ]
@@ -48,10 +57,12 @@ def _segmenter(name: str) -> Recipe:
     return Recipe(f"torchvision_{name}", network, {image: floats("batch", 3, 64, 96)}, sizes, ("segmentation",))
 
 
-def _detector(name: str) -> Recipe:
-    network = call("models.families.wrapped.Detector", name)
-    sizes = dict[str, int](), dict[str, int]()
-    return Recipe(f"torchvision_{name}", network, {"image": floats(3, 128, 160)}, sizes, ("detection",))
+def _detector(name: str, stated: dict[str, float]) -> Recipe:
+    """The number of boxes depends on their values. PyTorch's older exporter has a form of the code that allows this."""
+    network = call("models.families.wrapped.Detector", name, **stated)
+    sizes = {"height": 128, "width": 160}, {"height": 64, "width": 96}
+    given = {"image": floats(3, "height", "width")}
+    return Recipe(f"torchvision_{name}", network, given, sizes, ("detection",), exporter="torchscript")
 
 
 def _video() -> Recipe:

@@ -52,7 +52,8 @@ def _recipe(recipe: Recipe, opset: int) -> Recipe:
     name, tags = f"{recipe.name}_opset{opset}", (*recipe.tags, "traced")
     masks = {"attention_mask": mask("batch", "length")} if recipe.name in MASKED else {}
     given = {**recipe.arguments, **masks}
-    return replace(recipe, name=name, network=_eager(recipe.network), arguments=given, tags=tags, opset=opset)
+    traced = replace(recipe, name=name, network=_eager(recipe.network), arguments=given, tags=tags)
+    return replace(traced, exporter="torchscript", opset=opset)
 
 
 def _eager(network: Call) -> Call:

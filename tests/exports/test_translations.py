@@ -78,6 +78,11 @@ CASES = {
         "aten::_is_any_true", lambda x: (torch.ops.aten._is_any_true(x > 9), torch.ops.aten._is_any_true(x > 0)),
         (f32(3, 4),),
     ),
+    "squeeze": Case("aten::squeeze.dim", lambda x: (x.squeeze(1), x.squeeze(-2)), (f32(3, 1, 4),), {0: "n"}),
+    "squeeze of an axis of another size": Case(
+        "aten::squeeze.dim", lambda x: (x.squeeze(0), x.squeeze(1), x.squeeze(-1)), (f32(3, 2, 4),), {0: "n"}
+    ),
+    "squeeze of a number": Case("aten::squeeze.dim", lambda x: x.squeeze(0) + 1, (torch.tensor(3.0),)),
     "median": Case("aten::median", torch.median, (f32(3, 5),), {0: "n"}),
     "median of an even number": Case("aten::median", torch.median, (f32(3, 4),)),
     "median with NaN": Case("aten::median", torch.median, (EXTREME,)),

@@ -1,4 +1,4 @@
-"""ONNX functions for operators of PyTorch that PyTorch's exporter does not translate, one file per family.
+"""ONNX functions for operators that PyTorch's exporter does not translate, or translates wrongly, one file per family.
 
 The exporter calls such a function with the arguments of an operator. A tensor is a symbolic value with a dtype and a
 shape, and the opset records the nodes that the function makes. A value that a node has made has no dtype.
@@ -11,6 +11,7 @@ from typing import Any
 
 from compiler.frontend.translations import (
     attention,
+    axes_of_one,
     distances,
     elementwise,
     experts,
@@ -22,7 +23,7 @@ from compiler.frontend.translations import (
 
 __all__ = ["NAMES", "translation_table"]
 
-_FAMILIES = (attention, distances, elementwise, experts, pooling, products, reductions, searching)
+_FAMILIES = (attention, axes_of_one, distances, elementwise, experts, pooling, products, reductions, searching)
 
 NAMES: Mapping[str, Callable[..., Any]] = {
     name: function for family in _FAMILIES for name, function in family.TRANSLATIONS.items()
