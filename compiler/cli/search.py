@@ -45,7 +45,7 @@ class Search:
     what: str
     good: Path | None
     facts: Path | None
-    zoo: Path | None
+    folder: Path | None
     unpin: bool
     output: Path | None
     threads: int | None
@@ -82,7 +82,7 @@ class Search:
         yield has_facts and (inputs or bool(self.dims)), f"--facts takes the cases of the zoo: {advice}, and --dim"
         yield self.what in ("memory", "steps") and inputs, f"{what} runs no plan: {advice}; --dim fixes a dimension"
         yield (
-            not has_facts and (self.unpin or self.zoo is not None),
+            not has_facts and (self.unpin or self.folder is not None),
             "--zoo and --unpin are for --facts: leave them out",
         )
         yield (
@@ -137,7 +137,7 @@ class Search:
         from compiler.bisect.good import entry_of
 
         try:
-            return entry_of(model, self.zoo)
+            return entry_of(model, self.folder)
         except ValueError as error:
             raise Failed(str(error)) from error
 
@@ -236,6 +236,7 @@ search_options = grouped(
     ),
     click.option(
         "--zoo",
+        "folder",
         type=arguments.INPUT,
         metavar="FOLDER",
         help="Folder of models for --facts.  [default: the nearest one above MODEL whose INDEX.json lists it]",
