@@ -226,11 +226,13 @@ def test_two_processes_fetch_a_model_once(site: Site, folder: Path) -> None:
     site.files["/w.bin"] = BYTES
     index(folder, f"{site.url}/w.bin", BYTES)
     site.gate.clear()
-    code = f"import compiler.zoo; print(*[each.state for each in compiler.zoo.fetch({str(folder)!r})])"
-    command = [sys.executable, "-c", code]
+    code = f"print(flush=True); print(*[each.state for each in compiler.zoo.fetch({str(folder)!r})])"
+    command = [sys.executable, "-c", f"import compiler.zoo; {code}"]
     both = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    assert [each.stdout.readline() for each in both if each.stdout] == ["\n", "\n"], "both have started"
     threading.Timer(2, site.gate.set).start()
-    assert [each.communicate(timeout=60)[0] for each in both] == ["new\n", "new\n"]
+    states = {each.communicate(timeout=60)[0] for each in both}
+    assert "new\n" in states <= {"new\n", "known\n"}, "on a busy machine, one may begin after the other has ended"
     assert len(site.asked) == 1
     assert fetch(folder).path.read_bytes() == BYTES
 
