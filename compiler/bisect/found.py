@@ -50,7 +50,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Found:
-    """What a search found. If nothing is wrong, only `said` and the numbers are set.
+    """The result of a search. If the search finds no fault, only `said` and `numbers` have values.
 
     `said` is a sentence with the two numbers that the search compared, and `numbers` has these numbers by name.
     `is_unclear` says that the times differ by less than their noise. Without a `cause`, `no_cause` says why. `step` is

@@ -34,7 +34,7 @@ def focus(page: Page) -> str:
 
 
 def failures(page: Page) -> list[Any]:
-    """What the scripts of the page threw or wrote to the console since it was opened."""
+    """The exceptions and the console messages of the page's scripts since the browser opened the page."""
     return [each for event in ("exceptionThrown", "consoleAPICalled") for each in page.events(f"Runtime.{event}")] + [
         *page.events("Log.entryAdded")
     ]

@@ -16,6 +16,8 @@ def squeeze(self: Any, dim: int) -> Any:
 
     `torch.export` captures a size that may vary only if it is not 1.
     """
+    if self.shape is None:
+        raise NotImplementedError("the shape of the tensor must be known")
     return op.Squeeze(self, axes([dim])) if self.shape and self.shape[dim] == 1 else op.Identity(self)
 
 
