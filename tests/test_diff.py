@@ -212,6 +212,17 @@ def test_the_first_value_that_differs_is_shown() -> None:
     assert {each.output.name for each in made.numbers.values} == {"floor", "scaled", "soft", "moved"}
 
 
+def test_values_correspond_by_nodes_and_not_by_names() -> None:
+    made = found(("floor", "%"), ("scaled", "floor"), ("%", "scaled"), inputs=X)
+    assert made.is_equal and made.numbers is not None
+    assert [(each.output.name, each.op, each.output.max_abs) for each in made.numbers.values] == [
+        ("scaled", "Unary", 0.0),
+        ("floor", "Binary", 0.0),
+        ("soft", "Softmax", 0.0),
+        ("moved", "Binary", 0.0),
+    ]
+
+
 def test_runs_that_cannot_be_compared_say_why() -> None:
     made = found(("float[n, 4] x", "float[n, 4] x, float[4] z"), ("Add (soft, shift)", "Add (soft, z)"), inputs=X)
     assert made.numbers is not None and "the second one does not run with these inputs" in made.numbers.problem

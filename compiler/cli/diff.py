@@ -120,9 +120,9 @@ def command(
 
     With --run or --input, the command also runs both on the same inputs. It shows the largest differences of each
     output from BEFORE: absolute, relative to the element, and in units in the last place. The mark ✓ means that the
-    difference is at most the tolerance. It also compares intermediate values whose names occur in both files, and shows
-    the first difference. If it compares plans, it runs these plans. Otherwise, it compiles both models without
-    optimization to run them.
+    difference is at most the tolerance. It also compares the intermediate values that correspond, and shows the first
+    difference. If it compares plans, it runs these plans. Otherwise, it compiles both models without optimization to
+    run them.
 
     With --report, the command also writes a page with all differences. It groups the nodes by PyTorch module. The page
     needs no other file and no network.

@@ -1,4 +1,4 @@
-"""The results of two plans on the same inputs, and the intermediate values that both name."""
+"""The results of two plans on the same inputs: outputs, and intermediate values that correspond."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ __all__ = ["Numbers", "compare_runs"]
 
 @dataclass(frozen=True)
 class Numbers:
-    """The comparison of two runs: the outputs, and the intermediate values that both name, in the second plan's order.
+    """The comparison of two runs: the outputs, and pairs of intermediate values, in the second plan's order.
 
-    The differences are those of the second run from the first. `problem` says why the runs were not compared.
+    The differences are those of the second run from the first. A pair has the name of the second plan's value.
+    `problem` says why the runs were not compared.
     """
 
     outputs: tuple[Comparison, ...] = ()
@@ -58,17 +59,18 @@ def compare_runs(
     threads: int | None = None,
     tolerance: float | None = None,
 ) -> Numbers:
-    """Run two plans on the same inputs, and compare the outputs and the intermediate values that both name.
+    """Run two plans on the same inputs, and compare the outputs and the intermediate values that correspond.
 
-    `pairs` tells which inputs and outputs correspond. `tolerance` replaces the tolerances of the dtypes.
+    `pairs` tells which inputs, outputs and values correspond. `tolerance` replaces the tolerances of the dtypes.
 
     Raises:
         InputError, RunError: as `Session.run`, of the first plan.
     """
     own, others = (dict(named_values(each)) for each in (before, after))
     ends = {each.name for plan in (before, after) for each in plan.outputs}
-    common = {name: place for name, place in others.items() if name in own and name not in ends}
-    wide = _with_values(before, (own[name] for name in common)), _with_values(after, common.values())
+    partner = {new: old for old, new in pairs.values.items() if old in own}
+    common = {name: place for name, place in others.items() if name in partner and not ends & {name, partner[name]}}
+    wide = _with_values(before, (own[partner[name]] for name in common)), _with_values(after, common.values())
     expected = load(wide[0], threads=threads).run(inputs)
     try:
         given = {new: inputs[old] for old, new in pairs.inputs.items() if old in inputs}
@@ -77,7 +79,7 @@ def compare_runs(
         return Numbers(problem=f"the second one does not run with these inputs: {error}")
     random = random_outputs(wide[0]) | random_outputs(wide[1])
     outputs = {old: (expected[old], found[new]) for old, new in pairs.outputs.items()}
-    values = {name: (expected[name], found[name]) for name in common}
+    values = {name: (expected[partner[name]], found[name]) for name in common}
 
     def compared(values: Mapping[str, tuple[Any, Any]], name: str) -> tuple[Comparison, ...]:
         return compare({name: values[name][0]}, {name: values[name][1]}, tolerance, random).outputs

@@ -37,7 +37,7 @@ def difference_data(before: str, after: str, found: Difference, summary: str) ->
 
 
 def _numbers(numbers: Numbers) -> JsonObject:
-    """The results of both on the same inputs: the outputs, and the intermediate values that both name."""
+    """The results of both on the same inputs: the outputs, and the intermediate values that correspond."""
     first = None if numbers.first is None else numbers.values.index(numbers.first)
     return {
         "problem": numbers.problem,

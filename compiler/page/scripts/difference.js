@@ -119,7 +119,7 @@ function numbersSection({ numbers }) {
     { label: "Step", kind: "operator", value: (row) => row.step, cell: operator },
     { label: "Origin", kind: "origin", cell: (row) => html("small", {}, named(row.origin)) },
   ];
-  const all = values.length ? table("Intermediate values that both name", columns, values) : null;
+  const all = values.length ? table("Intermediate values that correspond", columns, values) : null;
   return section(2, "Results on the same inputs", said, table("Outputs", resultColumns(), outputs), all);
 }
 
