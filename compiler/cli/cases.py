@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING
 import click
 
 from compiler.cli import arguments
+from compiler.cli.compiling import compiling_option
 from compiler.cli.custom import custom_option
 from compiler.cli.folder import cache_option, entries_of, only_option
 from compiler.cli.given import Given, input_option, size_option
 from compiler.cli.grouped import grouped
-from compiler.cli.volumes import lower_when_compiling
 
 if TYPE_CHECKING:
     from compiler import Plan
     from compiler.bench.engines import Case
+    from compiler.zoo.compiling import Compiling
 
 __all__ = ["Cases", "Chosen", "case_options"]
 
@@ -53,8 +54,7 @@ class Chosen:
     cache: Path | None
     inputs: tuple[str, ...]
     sizes: dict[str, int]
-    lower_3d: bool
-    strict: bool
+    compiling: Compiling
 
     @property
     def given(self) -> Given:
@@ -87,7 +87,7 @@ class Chosen:
         import compiler
         from compiler.bench.saved import saved
 
-        options = compiler.Options(lower_3d=self.lower_3d, strict=self.strict)
+        options = compiler.Options(**self.compiling.options)
 
         def opened(name: str, plan: Plan | None, file: Path, model: Path | None) -> AbstractContextManager[Case]:
             known = compiler.compile(file, options) if plan is None else plan
@@ -97,7 +97,7 @@ class Chosen:
         models = [file for file in files if file not in plans]
         if not plans:
             return [(_name(model, files), partial(opened, _name(model, files), None, model, model)) for model in models]
-        if self.lower_3d and self.zoo is None:
+        if self.compiling.lower_3d and self.zoo is None:
             raise click.UsageError("--lower-3d changes models when compiling, and FILES have plans: leave it out")
         pairs = _pairs(plans, models)
         for file, found in pairs.items():
@@ -113,7 +113,7 @@ class Chosen:
         from compiler.zoo.timing import opened
 
         entries = entries_of(self.zoo, self.only, cache=self.cache) if self.zoo else []
-        return [(entry.name, partial(opened, entry, self.lower_3d, self.strict)) for entry in entries]
+        return [(entry.name, partial(opened, entry, self.compiling)) for entry in entries]
 
 
 case_options = grouped(
@@ -136,8 +136,7 @@ case_options = grouped(
     cache_option,
     input_option,
     size_option,
-    lower_when_compiling,
-    arguments.strict_option,
+    compiling_option,
     custom_option,
 )
 

@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from compiler.cli import arguments
 from compiler.cli.grouped import grouped
 from compiler.cli.volumes import lower_option, lower_when_compiling
+from compiler.zoo.compiling import Compiling
 
-
-@dataclass(frozen=True)
-class Compiling:
-    """Whether to lower operators of three spatial dimensions, and whether to refuse what ONNX does not allow."""
-
-    lower_3d: bool
-    strict: bool
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The arguments of `compiler.Options`."""
-        return asdict(self)
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True)
 class Checking(Compiling):
-    """The same, and the sizes of dimensions."""
+    """The options of the compilation, and the sizes of dimensions."""
 
-    dims: dict[str, int]
+    dims: Mapping[str, int] = field(default_factory=dict)
 
 
 compiling_option = grouped("compiling", Compiling, lower_when_compiling, arguments.strict_option)

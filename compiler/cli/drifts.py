@@ -122,7 +122,7 @@ def _show_searches(drifts: Sequence[Drift], path: Path, entries: Mapping[str, En
         search = ["candlec", "bisect", str(entry.path), "--what", what, "--facts", str(path)]
         search += ["--unpin"] if drift.shapes == "unpinned" else []
         search += [] if entry.download is None else ["--zoo", str(entry.folder)]
-        search += given_options("--lower-3d")
+        search += given_options("--lower-3d", "--strict")
         errors.print(f"  help: `{shlex.join(search)}` finds the pass and the step", soft_wrap=True)
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compiler.cli import arguments
+from compiler.cli.compiling import compiling_option
 from compiler.cli.custom import custom_option
 from compiler.cli.failure import Failed
 from compiler.cli.grouped import grouped
-from compiler.cli.volumes import lower_when_compiling
 from compiler.zoo.download import CACHE
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from compiler.zoo.baseline import KnownDifference
     from compiler.zoo.batch import Settings
+    from compiler.zoo.compiling import Compiling
     from compiler.zoo.facts import KnownFacts
     from compiler.zoo.index import Entry
 
@@ -104,7 +105,7 @@ def _settings(
     memory_limit: int | None,
     results: Path | None,
     resume: bool,
-    lower_3d: bool,
+    compiling: Compiling,
 ) -> Settings:
     from compiler.processes.memory import is_measured
     from compiler.processes.run import Limits
@@ -114,7 +115,7 @@ def _settings(
         raise click.UsageError("--resume needs the file of the former results: add --results FILE")
     if memory_limit is not None and not is_measured():
         raise click.UsageError("only Linux reports the memory of a process: leave out --memory-limit")
-    return Settings(jobs, Limits(timeout, memory_limit), results, resume, lower_3d=lower_3d)
+    return Settings(jobs, Limits(timeout, memory_limit), results, resume, compiling=compiling)
 
 
 runner_options = grouped(
@@ -151,7 +152,7 @@ runner_options = grouped(
         is_flag=True,
         help="Keep the results in the file of --results, except those of models that have changed since.",
     ),
-    lower_when_compiling,
+    compiling_option,
     custom_option,
 )
 """The options for the compilation and the processes of the models, as the parameter `settings`."""

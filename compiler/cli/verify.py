@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compiler.cli import arguments
-from compiler.cli.compiling import Compiling, compiling_option
+from compiler.cli.compiling import compiling_option
 from compiler.cli.custom import custom_option
 from compiler.cli.failure import Failed
 from compiler.cli.given import Given, given_options
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from compiler import Plan
     from compiler.accuracy.compare import Comparison, Report
     from compiler.accuracy.layerwise import Layer
+    from compiler.zoo.compiling import Compiling
 
 MARKS = {
     "equal": RIGHT,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from compiler.zoo.compiling import Compiling
 from compiler.zoo.index import Entry
 from compiler.zoo.outcome import SHAPES
 
@@ -27,8 +28,8 @@ class Asked(Protocol):
         """The task and its options: everything that decides the result, except the files and how to compile them."""
 
     @property
-    def lower_3d(self) -> bool:
-        """The option of the compilation."""
+    def compiling(self) -> Compiling:
+        """The options of the compilation."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Check:
     shapes: tuple[Shapes, ...]
     device: str = "cpu"
     threads: int | None = None
-    lower_3d: bool = False
+    compiling: Compiling = field(default_factory=Compiling)
 
     @property
     def what(self) -> str:
@@ -64,7 +65,7 @@ class Measure:
 
     entry: Entry
     threads: int | None = None
-    lower_3d: bool = False
+    compiling: Compiling = field(default_factory=Compiling)
 
     @property
     def what(self) -> str:
@@ -82,7 +83,7 @@ class Time:
     entry: Entry
     level: str
     number: int
-    lower_3d: bool = False
+    compiling: Compiling = field(default_factory=Compiling)
 
     @property
     def what(self) -> str:
@@ -103,7 +104,7 @@ class Profile:
     entry: Entry
     shapes: Shapes
     device: str = "cpu"
-    lower_3d: bool = False
+    compiling: Compiling = field(default_factory=Compiling)
 
     @property
     def what(self) -> str:

@@ -12,6 +12,7 @@ from compiler.errors import DeviceError
 from compiler.processes.memory import is_measured
 from compiler.processes.run import Limits, run_tasks, usable_processors
 from compiler.zoo.asked import Asked
+from compiler.zoo.compiling import Compiling
 from compiler.zoo.results import Results
 from compiler.zoo.tasks import MODULES
 
@@ -33,7 +34,7 @@ class Settings:
     `jobs` is the number of processes at a time, by default the number of usable processors, but one on a GPU. `limits`
     are those of each task. `results` is the file for the results. With `resume`, a task whose result is in this file
     does not run again, unless its files, its options or a version has changed. With `fresh`, each process begins with a
-    new interpreter, and has memory addresses of its own. `lower_3d` is that of `Options`.
+    new interpreter, and has memory addresses of its own. `compiling` has the options of the compilation.
     """
 
     jobs: int | None = None
@@ -41,7 +42,7 @@ class Settings:
     results: Path | None = None
     resume: bool = False
     fresh: bool = False
-    lower_3d: bool = False
+    compiling: Compiling = field(default_factory=Compiling)
 
     def jobs_for(self, count: int, device: str = "cpu") -> int:
         """The number of processes at a time for so many models."""

@@ -164,7 +164,7 @@ def _compile(asked: Check, shapes: Shapes, optimize: bool, cases: Sequence[_Case
 
     path = asked.entry.path
     model = pinned(path, cases[0].inputs) if shapes == "pinned" else unpinned(path)
-    options = compiler.Options(optimize=optimize, lower_3d=asked.lower_3d, on_pass=note)
+    options = compiler.Options(optimize=optimize, on_pass=note, **asked.compiling.options)
     plan: Plan | compiler.CompileError
     try:
         plan = compile_stored(model, options)

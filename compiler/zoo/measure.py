@@ -48,10 +48,10 @@ def _of_cases(asked: Measure, reference: Reference, cases: Sequence[Path], chann
     entry, measured = asked.entry, list[Errors]()
     channel.phase("compile")
     model = pinned(entry.path, entry.inputs(cases[0]))
-    options = compiler.Options(lower_3d=asked.lower_3d)
+    options = compiler.Options(**asked.compiling.options)
     session = compiler.load(compile_stored(model, options), threads=asked.threads)
     channel.phase("compile in double precision")
-    double = in_double_precision(model, asked.threads, asked.lower_3d)
+    double = in_double_precision(model, asked.threads, asked.compiling.lower_3d)
     for case in cases:
         inputs = entry.inputs(case)
         channel.phase(f"run: {case.stem}")

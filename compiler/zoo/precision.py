@@ -45,7 +45,7 @@ def precisions(
     Raises: as `endings_of`.
     """
     threads = settings.threads_for(len(entries))
-    asked = [Measure(entry, threads, settings.lower_3d) for entry in entries]
+    asked = [Measure(entry, threads, settings.compiling) for entry in entries]
 
     def judge(_: Measure, ending: Ending) -> tuple[bool, str]:
         made = _precision(ending, at_most)

@@ -38,7 +38,7 @@ def profile(asked: Profile, channel: Channel) -> dict[str, Any]:
     inputs = entry.inputs(entry.cases[0])
     channel.phase("compile")
     model = pinned(entry.path, inputs) if asked.shapes == "pinned" else unpinned(entry.path)
-    plan = compiler.compile(model, compiler.Options(lower_3d=asked.lower_3d))
+    plan = compiler.compile(model, compiler.Options(**asked.compiling.options))
     channel.phase("load")
     session = compiler.load(plan, asked.device, _THREADS)
     channel.phase("run step by step")

@@ -27,7 +27,7 @@ def profiles(
 
     Raises: as `endings_of`.
     """
-    asked = [Profile(entry, shapes, device, settings.lower_3d) for entry in entries]
+    asked = [Profile(entry, shapes, device, settings.compiling) for entry in entries]
     endings = endings_of(tasks.profile, asked, replace(settings, jobs=1), _judge, progress, device)
     return {one.entry.name: ending for one, ending in zip(asked, endings, strict=True)}
 

@@ -52,7 +52,7 @@ def renewals(
     Raises: as `endings_of`.
     """
     threads = settings.threads_for(len(entries), device)
-    asked = [Check(entry, SHAPES, device, threads, settings.lower_3d) for entry in entries]
+    asked = [Check(entry, SHAPES, device, threads, settings.compiling) for entry in entries]
 
     def judge(one: Check, ending: Ending) -> tuple[bool, str]:
         made = _renewal(one, ending, known.get(one.entry.name))

@@ -117,7 +117,7 @@ def _digest(asked: Asked) -> str:
     entry, made = asked.entry, hashlib.sha256()
     facts: list[Any] = [_versions(), asked.what, entry.name, entry.tolerance, [case.name for case in entry.cases]]
     facts += [asdict(task) for task in entry.tasks]
-    facts += [asked.lower_3d, [module.digest for module in imported_modules()]]
+    facts += [asked.compiling.options, [module.digest for module in imported_modules()]]
     made.update(json.dumps(facts).encode())
     for path in (*entry.files, *sorted(files_of_weights(entry.path))):
         made.update(_digest_of_file(path))

@@ -162,7 +162,7 @@ def check_all(chosen: Sequence[Case], settings: Settings, progress: Progress | N
     """
     device = chosen[0].device if chosen else "cpu"
     threads = settings.threads_for(len(chosen), device)
-    asked = {Check(each.entry, (each.shapes,), device, threads, settings.lower_3d): each for each in chosen}
+    asked = {Check(each.entry, (each.shapes,), device, threads, settings.compiling): each for each in chosen}
 
     def judge(one: Check, ending: Ending) -> tuple[bool, str]:
         outcome = _outcome(asked[one], one, ending)

@@ -99,7 +99,7 @@ def _forget(levels: Mapping[Entry, str], settings: Settings) -> None:
     if settings.results is None:
         return
     results, numbers = Results(settings.results), range(1, 2 * _PROCESSES + 1)
-    asked = [Time(entry, level, number, settings.lower_3d) for entry, level in levels.items() for number in numbers]
+    asked = [Time(entry, level, number, settings.compiling) for entry, level in levels.items() for number in numbers]
     known = [each for each in asked if settings.resume and results.ending(each, settings.limits) is not None]
     results.begin(each for each in asked if each not in known)
 
@@ -111,7 +111,7 @@ def _measured(
     endings: dict[Entry, list[Ending]] = {entry: [] for entry in levels}
     for number in numbers:
         whole = (entry for entry, mine in endings.items() if all(each.kind == "done" for each in mine))
-        asked = [Time(entry, levels[entry], number, settings.lower_3d) for entry in whole]
+        asked = [Time(entry, levels[entry], number, settings.compiling) for entry in whole]
         if not asked:
             break
         for each, ending in zip(asked, endings_of(tasks.time, asked, settings, _judge, progress), strict=True):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from compiler.bench.engines import Case
     from compiler.processes.child import Channel
     from compiler.zoo.asked import Time
+    from compiler.zoo.compiling import Compiling
     from compiler.zoo.index import Entry
 
 __all__ = ["opened", "time"]
@@ -34,7 +35,7 @@ def time(asked: Time, channel: Channel) -> dict[str, float]:
         ReferenceFailed: onnxruntime refuses the model, or cannot run it.
     """
     channel.phase("compile")
-    with opened(asked.entry, asked.lower_3d) as case:
+    with opened(asked.entry, asked.compiling) as case:
         channel.phase("run in turns with onnxruntime")
         turns = time_in_turns(case, (PLAN, _REFERENCE), _THREADS, _SECONDS)
     if _REFERENCE in turns.failed:
@@ -42,13 +43,10 @@ def time(asked: Time, channel: Channel) -> dict[str, float]:
     return {name: times.milliseconds for name, times in turns.times.items()}
 
 
-def opened(entry: Entry, lower_3d: bool = False, strict: bool = False) -> AbstractContextManager[Case]:
-    """The first case of a model, compiled for the shapes of its inputs.
-
-    `lower_3d` and `strict` are those of `Options`.
-    """
+def opened(entry: Entry, compiling: Compiling) -> AbstractContextManager[Case]:
+    """The first case of a model, compiled for the shapes of its inputs."""
     if entry.unfetched:
         raise Error(entry.unfetched)
     inputs = entry.inputs(entry.cases[0])
-    plan = compiler.compile(pinned(entry.path, inputs), compiler.Options(lower_3d=lower_3d, strict=strict))
+    plan = compiler.compile(pinned(entry.path, inputs), compiler.Options(**compiling.options))
     return saved(entry.name, plan, inputs, entry.path)

@@ -51,6 +51,15 @@ def test_diff_refuses_with_it(options: tuple[str, ...]) -> None:
     assert run("diff", *files, *options, "--strict") == 1
 
 
+def test_the_zoo_refuses_with_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    entry = {"name": "norm", "file": "norm.onnx", "cases": ["io.npz"]}
+    (tmp_path / "INDEX.json").write_text(json.dumps([entry]))
+    assert run("zoo", "run", "--zoo", ".") == 0
+    assert run("zoo", "run", "--zoo", ".", "--strict") == 1
+    assert "CC0203" in "".join(capsys.readouterr())
+    assert run("bench", "--zoo", ".", *QUICK, "--strict") == 1
+
+
 @pytest.mark.parametrize("verb", ["check", "compile"])
 def test_the_warning_is_visible(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(verb, "norm.onnx") == 0

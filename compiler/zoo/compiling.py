@@ -1,0 +1,21 @@
+"""The options with which all models of a folder are compiled."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+__all__ = ["Compiling"]
+
+
+@dataclass(frozen=True)
+class Compiling:
+    """Whether to lower operators of three spatial dimensions, and whether to refuse what ONNX does not allow."""
+
+    lower_3d: bool = False
+    strict: bool = False
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The arguments of `compiler.Options`."""
+        return asdict(self)
