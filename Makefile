@@ -348,9 +348,15 @@ sanitize: $(NEXTEST) ## the Rust tests of kernels, devices and plans under Addre
 		$(NEXTEST) nextest run --no-fail-fast --package candle-plan-kernels --package candle-plan-memory --package candle-plan-device --package candle-plan-device-emulator --package candle-plan \
 		--target "$$(rustc -vV | sed -n 's/^host: //p')" --target-dir target/sanitize
 
+# Makes two targets at the same time, and shows the output of the first one at the end. With `--jobs`, each would have only one
+# of cargo's processes.
+beside = $(MAKE) --no-print-directory $(1) >build/$(1).log 2>&1 & first=$$!; $(MAKE) --no-print-directory $(2); second=$$?; \
+	wait $$first; first=$$?; cat build/$(1).log; exit $$((first | second))
 check: format ## all checks of CI: format, lints, types, every test
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint $(VENV)/.dev # pip waits for the network and the disk
-	@$(MAKE) --no-print-directory types chromium test test-lowest test-newest test-processors lint-cuda
+	@mkdir -p build
+	@$(call beside,lint,$(VENV)/.dev) # pip waits for the network and the disk
+	@$(call beside,types,test-rust) # the last crates leave a processor idle
+	@$(MAKE) --no-print-directory chromium test-python test-levels test-lowest test-newest test-processors lint-cuda
 
 $(BIN)/ruff: $(BIN)/maturin tests/constraints.txt
 	$(SAY) "Installing the linters"
