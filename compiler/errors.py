@@ -146,8 +146,8 @@ PAGES = {
     ),
     "CC0401": Page(
         "All inputs of a node are constants, and its computation fails. For example, the node converts a string that "
-        "is no number. If the operator does not accept a number in a constant input, such as an index out of range or "
-        "an integer divisor of 0, the code is CC0210 instead, whether the other inputs are constants or not. With "
+        "is not a number. If the operator does not accept a number in a constant input, such as an index out of range "
+        "or an integer divisor of 0, the code is CC0210 instead, whether the other inputs are constants or not. With "
         "`--no-optimize`, the compiler computes only nodes with small tensors of integers or booleans, such as shapes "
         "and axes. A run computes the other nodes, and fails if the computation of one of them fails. A node in a "
         "branch or a loop may never run. For such a node, the compiler reports a near miss instead of an error.",
@@ -179,8 +179,8 @@ PAGES = {
     "CC0406": Page(
         "The option `state` does not fit the model, in one of three ways. It names an output or input that the model "
         "lacks. The input of a pair cannot take the value of the output, because the two differ in element type, rank "
-        "or size, or one of them is no tensor of numbers. With `auto`, the name of no output matches the name of an "
-        "input.",
+        "or size, or one of them is not a tensor of numbers. With `auto`, no output has a name that matches the name "
+        "of an input.",
         "`candlec inspect MODEL` prints the inputs and outputs. Name the pairs: `--state 'present.*=past.*'`, or "
         '`Options(state={"present.*": "past.*"})`. If a size along the axis that grows is fixed, for example by '
         "`--dim`, keep its symbol.",
@@ -192,9 +192,9 @@ PAGES = {
         "text. `candlec compile MODEL --weights int8 --report report.html` lists the modules and nodes.",
     ),
     "CC0408": Page(
-        "ONNX does not allow what the file contains, but onnxruntime runs it: an attribute that a normalization does "
-        "not have, or one name of several constants. This is only a warning, which says what the compiler assumes.",
-        "Correct a misspelled attribute: the plan uses the default. `--strict` refuses such files.",
+        "The file breaks a rule of ONNX, but onnxruntime runs it: a node has an attribute that its normalization does "
+        "not have, or several constants have the same name. This is only a warning. It says what the compiler assumes.",
+        "Correct a misspelled attribute: the plan uses the default value instead. `--strict` refuses such files.",
     ),
     "CC0501": Page(
         "A pass made the graph invalid.",

@@ -164,7 +164,7 @@ def device_option(function: Callable[..., Any]) -> Callable[..., Any]:
 def strict_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """The option `--strict`."""
     help_text = (
-        "Refuse what ONNX does not allow, also where onnxruntime runs the model and its meaning is clear (CC0408)."
+        "Refuse a model that breaks a rule of ONNX, even if onnxruntime runs it and its meaning is clear (CC0408)."
     )
     return click.option("--strict", is_flag=True, help=help_text)(function)
 

@@ -135,7 +135,7 @@ runner_options = grouped(
         "--workers",
         type=arguments.Whole(1),
         metavar="N",
-        help="Number of workers of --engine ray.  [default: as many as its CPUs or GPUs allow]",
+        help="Number of workers of --engine ray.  [default: as many as the CPUs or GPUs of the cluster allow]",
     ),
     click.option("--strict", is_flag=True, help="Exit with code 1 if there are bad rows."),
     custom_option,

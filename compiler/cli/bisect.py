@@ -39,11 +39,12 @@ def command(context: click.Context, model: Path, search: Search, as_json: bool) 
     With --what crash, the command looks for an unexpected exception, a run that fails, or a process that dies. It
     compiles and runs the model in processes of their own. A model that the compiler refuses does not count as a crash.
 
-    With --what memory, it looks for the pass after which the peak memory of a run is above that of the good side, and
-    for the first step above it. With --what time, it runs the plan and the good side in turns, prints the quotient of
-    their times with its quartiles, and looks for the pass that adds most of the increase. If the noise hides whether
-    the plan is slower, it says so. With --what steps, it looks for the pass that gives the plan other steps or other
-    forms of kernels, such as a pass whose rule does not apply any more.
+    With --what memory, the command looks for the pass after which the peak memory of a run exceeds the peak of the good
+    side, and for the first step that exceeds this peak. With --what time, it runs the plan and the good side in turn,
+    prints the ratio of their times with its quartiles, and looks for the pass that adds most of the increase. If the
+    noise is too large to tell whether the plan is slower, it says so. With --what steps, it looks for the pass that
+    gives the plan other steps or other forms of kernels than the good side. For example, a rule of this pass no longer
+    applies.
 
     The good side is the plan without optional passes, the older plan of --good, or the recorded facts of --facts. Facts
     count the rewrites of each pass. They are therefore the surest way to find a pass that rewrites too little. Without

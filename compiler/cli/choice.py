@@ -39,8 +39,9 @@ def loss_option(function: Callable[..., Any]) -> Callable[..., Any]:
         "--max-loss",
         callback=_loss,
         metavar="PERCENT",
-        help="With --precision auto, quantize as many products as possible while the outputs for the inputs of --input "
-        "change by at most this part of their norm, such as 0.5%. The model is compiled once for each product.",
+        help="With --precision auto, quantize as many products as possible. For the inputs of --input, the outputs may "
+        "change by at most this part of their norm, such as 0.5%. The command compiles the model once for each "
+        "product.",
     )
     return option(function)
 

@@ -26,6 +26,6 @@ checking_option = grouped(
     "compiling",
     Checking,
     arguments.pin_option,
-    lower_option("Check the 2-D operators that candlec compile --lower-3d makes of those of three spatial dimensions."),
+    lower_option("Check the 2-D operators with which candlec compile --lower-3d replaces 3-D operators."),
     arguments.strict_option,
 )

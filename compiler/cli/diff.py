@@ -108,15 +108,16 @@ def command(
 ) -> None:
     """Show what differs between BEFORE and AFTER: two models, two plans, or a model and a plan.
 
-    For two models, the command shows the inputs, outputs, nodes, constants and opsets that differ. If one of them is a
-    plan, or with --plans, it compiles the models and compares the plans: also their sizes, their operations
-    (multiplications and additions), the memory of a run, and the forms of the kernels on this processor. The graphs
-    that `candlec compile --dump-passes` writes are models: compare two of them to see what a pass has changed.
+    For two models, the command shows the inputs, outputs, nodes, constants and opsets that differ. With --plans, or if
+    one of the files is a plan, the command compiles the models and compares the plans. It then also compares the sizes
+    of the plans, their operations (multiplications and additions), the memory of a run, and the forms of the kernels on
+    this processor. The graphs that `candlec compile --dump-passes` writes are models: compare two of them to see what a
+    pass has changed.
 
-    Nodes correspond if they compute the same from the same inputs. The command uses names of intermediate values only
-    to match the remaining nodes. It does not report values that differ only in their names. A constant that
-    corresponds to another one is `changed` if its elements differ. The graphs of If, Loop and Scan count as
-    attributes of their nodes. The command shows such an attribute as its number of nodes and a digest.
+    Nodes correspond if they compute the same function of the same inputs. The command uses names of intermediate values
+    only to match the remaining nodes. It does not report values that differ only in their names. A constant that
+    corresponds to another one is `changed` if its elements differ. The graphs of If, Loop and Scan count as attributes
+    of their nodes. The command shows such an attribute as its number of nodes and a digest.
 
     With --run or --input, the command also runs both on the same inputs. It shows the largest differences of each
     output from BEFORE: absolute, relative to the element, and in units in the last place. The mark ✓ means that the

@@ -26,8 +26,8 @@ def command(name: str, output: Path, how: factory.How, as_json: bool) -> None:
     command looks for PACKAGE in the current folder first.
 
     PyTorch has two exporters. dynamo captures a graph. torchscript runs the module once and records its operators, so
-    that the model keeps what Python decided in this run. If dynamo refuses the module, the command uses torchscript,
-    and says so.
+    the model keeps what Python decided in this run. If dynamo refuses the module, the command uses torchscript, and
+    says so.
 
     PyTorch's exporters sometimes write a model that computes a different function than the module. The command
     therefore compiles the model, runs the module and the plan, and compares every output. It uses the given arguments.

@@ -120,7 +120,7 @@ kind_options = grouped(
         "--timeout",
         type=arguments.Finite(0, min_open=True),
         metavar="SECONDS",
-        help="Limit each run to this time. It ends between two operations of the plan.",
+        help="Limit each run to this time. A run ends between two operations of the plan.",
     ),
     click.option("--profile", is_flag=True, help="Time every step over ten additional runs."),
     click.option(

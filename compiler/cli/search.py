@@ -64,7 +64,7 @@ class Search:
         if self.output is not None:
             arguments.check_new_folder(self.output, "--output")
         if self.good is not None and not arguments.is_plan(self.good):
-            advice = f"compile it with the former version of the compiler: `candlec compile {self.good} -o OLD.plan`"
+            advice = f"compile it with the previous version of the compiler: `candlec compile {self.good} -o OLD.plan`"
             raise click.BadParameter(f"{self.good} is no plan: {advice}", param_hint="--good")
 
     def _problems(self) -> Iterator[tuple[bool, str]]:
@@ -225,7 +225,7 @@ search_options = grouped(
         "--good",
         type=arguments.INPUT,
         metavar="OLD.plan",
-        help="Good side: a plan of the model by a former version of the compiler.  "
+        help="Good side: a plan of the model that a previous version of the compiler made.  "
         "[default: onnxruntime for errors, or else the plan without optional passes]",
     ),
     click.option(

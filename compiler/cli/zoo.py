@@ -88,9 +88,10 @@ def run(context: click.Context, selection: Selection, checking: Checking, settin
     If a case has files of outputs, the outputs of each variant must equal these too. A model that is not in the cache
     fails, and its result names the command that fetches it.
 
-    Each model has a process of its own. If it crashes, takes longer than --timeout, or takes more memory than
-    --memory-limit, its result says so and names its last phase, such as the last pass or the case. The other models are
-    not affected. The limit of memory does not count the memory that the process takes before it loads the model.
+    Each model has a process of its own. If the process crashes, takes longer than --timeout, or takes more memory than
+    --memory-limit, the result of the model says so and names the last phase, such as the last pass or the case. The
+    other models are not affected. The limit of memory does not count the memory that the process takes before it loads
+    the model.
 
     --results writes each result to a file as soon as it is known. If the command ends early, the same command with
     --resume keeps these results and checks the other models. It also checks a model again if the model file, its
@@ -107,12 +108,12 @@ def run(context: click.Context, selection: Selection, checking: Checking, settin
     so.
 
     With --time, the command then times each model that has a plan. Three processes time it, one after another. In each
-    process, the plan and onnxruntime run the first case in turns, with one thread. The time of the model is the median
-    of the three results, in percent of onnxruntime's time. The noise is half the range of these results, in percent of
-    their median. The exit code is also 1 if a model takes longer than the file allows: a tenth more than the recorded
-    time, or three times the larger noise if that is more. The command times such a model again, and only the second
-    result counts. For a shorter time, it only prints a note. A model that cannot be timed is an error. Run no other
-    programs during the measurement.
+    process, the plan and onnxruntime take turns and run the first case with one thread. The time of the model is the
+    median of the three results, in percent of onnxruntime's time. The noise is half the range of these results, in
+    percent of their median. The exit code is also 1 if a model takes longer than the file allows: a tenth more than the
+    recorded time, or three times the larger noise if that is more. The command times such a model again, and only the
+    second result counts. For a shorter time, it only prints a note. A model that cannot be timed is an error. Run no
+    other programs during the measurement.
 
     With --profile, the command also runs the first case of each model step by step, ten times with one thread, one
     model at a time. The file of --results then has the time, the memory and the operations of each step, and

@@ -92,8 +92,8 @@ def tree_ensemble(node: Node, build: PlanBuilder) -> Value:
 remark(
     "TreeEnsemble",
     "as in onnxruntime, `post_transform` 1 is the logistic function and 2 is softmax; the standard numbers them the "
-    "other way round. With one target, only PROBIT has an effect. A fraction is no member of a set of integers; "
-    "onnxruntime drops the fraction if the set is large.",
+    "other way round. With one target, only PROBIT has an effect. A number with a fraction is not a member of a "
+    "set of integers; onnxruntime drops the fraction if the set is large.",
 )
 remark(
     "TreeEnsembleRegressor",

@@ -126,7 +126,7 @@ def _unary(node: Node, build: PlanBuilder) -> Value:
 for _name, _newest in [*_PLAIN.items(), *((name, newest) for name, (_, newest) in _WITH_ATTRIBUTES.items())]:
     lowers(str(_name), newest=_newest)(_unary)
 remark("Shrink", "NaN stays NaN, as in the other activations; onnxruntime gives zero.")
-remark("Sign", "NaN stays NaN, also in float16; there onnxruntime gives zero.")
+remark("Sign", "NaN stays NaN, even in float16; for float16, onnxruntime gives zero.")
 
 
 @lowers("Gelu", newest=1, domain="com.microsoft")

@@ -1,4 +1,4 @@
-"""If an Expand, Tile or Concat and a Reshape together repeat elements, replaces both with the op `Interpolate`."""
+"""If a Reshape and an Expand, Tile or Concat together repeat elements, replaces both with the op `Interpolate`."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def test_facts_need_an_index(model: Path, capsys: pytest.CaptureFixture[str]) ->
             "--what memory compares no values: leave out --output and --tolerance",
         ),
         (["--what", "steps"], "--what steps needs a good side: give --good OLD.plan or --facts FILE"),
-        (["--what", "steps", "--good", "m.onnx"], "m.onnx is no plan: compile it with the former version"),
+        (["--what", "steps", "--good", "m.onnx"], "m.onnx is no plan: compile it with the previous version"),
         (["--what", "crash", "--good", "old.plan"], "--what crash needs no good side: leave out --good"),
         (
             ["--what", "time", "--good", "old.plan", "--facts", "f.toml"],

@@ -104,7 +104,7 @@ def test_a_time_limit_is_that_of_each_run(
     assert run("run", "cache.plan", "--steps", "3", "--timeout", "5") == 0
     assert limits == [5, 5, 5]
     assert run("run", "--help") == 0
-    assert "Limit each run to this time. It ends between two operations of the plan." in " ".join(
+    assert "Limit each run to this time. A run ends between two operations of the plan." in " ".join(
         printed(capsys).split()
     )
 
