@@ -82,7 +82,10 @@ def test_only_the_last_job_may_publish() -> None:
 def test_a_change_of_what_the_jobs_use_runs_them() -> None:
     paths: list[str] = yaml.load(WORKFLOW.read_text(), yaml.BaseLoader)["on"]["pull_request"]["paths"]
     assert all(list(ROOT.glob(path)) for path in paths)
-    used = {f"tools/{name}" for name in ("demo.py", "release.mk", "wheels.py")} | {"Makefile", "pyproject.toml"}
+    used = {f"tools/{name}" for name in ("demo.py", "release.mk", "tests.mk", "wheels.py")} | {
+        "Makefile",
+        "pyproject.toml",
+    }
     used |= {f"runtime/{path}/Cargo.toml" for path in MANIFESTS} | {"models/digits.onnx", "models/digits.npz"}
     found = {path.relative_to(ROOT) for pattern in paths for path in ROOT.glob(pattern)}
     assert {Path(path) for path in used} <= found
