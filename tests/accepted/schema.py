@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -58,9 +59,15 @@ def schema(domain: str, op_type: str, opset: int) -> Schema | None:
 
 def versions(domain: str, op_type: str, newest: int) -> list[int]:
     """The versions of an operator of the standard before `newest`, from the newest to the oldest."""
-    every: Sequence[Any] = onnx.defs.get_all_schemas_with_history()
-    found = {each.since_version for each in every if (each.domain, each.name) == (domain, op_type)}
-    return sorted((version for version in found if version < newest), reverse=True)
+    return sorted((version for version in _history().get((domain, op_type), ()) if version < newest), reverse=True)
+
+
+@functools.cache
+def _history() -> dict[tuple[str, str], set[int]]:
+    found = defaultdict(set)
+    for each in onnx.defs.get_all_schemas_with_history():
+        found[each.domain, each.name].add(each.since_version)
+    return dict(found)
 
 
 @functools.cache

@@ -21,6 +21,7 @@ TYPES = {
 The first model has all types, also 4-bit integers, 8-bit floats and unsigned integers of 16 bits and more.
 """
 RANKS = range(6)
+"""The ranks of inputs of the first model of an operator. Those of the other models have one axis more or less."""
 INTEGERS = (0, 1, 2, -1)
 """The values of an attribute that is an integer."""
 ELEMENT_TYPES = range(1, 24)
@@ -110,10 +111,10 @@ def _other_ranks(base: Small, is_first: bool) -> Iterator[Small]:
         if (names, at_end) in done:
             continue
         done.append((names, at_end))
-        for rank in RANKS:
-            more = rank - arrays[names[0]].ndim
+        own = arrays[names[0]].ndim
+        for more in [rank - own for rank in RANKS] if is_first else (-1, 1):
             other = {name: with_axes(arrays[name], more, at_end) for name in names}
-            if more and all(array.size <= LARGEST for array in other.values()):
+            if more and own + more >= 0 and all(array.size <= LARGEST for array in other.values()):
                 yield base.changed(f"{more:+} axes at the {'end' if at_end else 'start'} of {names}", other)
 
 
