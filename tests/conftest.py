@@ -24,6 +24,24 @@ ERRORS = pytest.StashKey[int]()
 """The file descriptor of the standard error, which pytest replaces during a test."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    help_text = "Run only the first case of each parametrized test in this folder. May be repeated."
+    parser.addoption("--first-cases", action="append", default=[], metavar="FOLDER", help=help_text)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    folders = [(config.invocation_params.dir / each).resolve() for each in config.getoption("--first-cases")]
+    seen, kept, left_out = set[str](), list[pytest.Item](), list[pytest.Item]()
+    for item in items:
+        function = item.nodeid.partition("[")[0]
+        is_later = function in seen and any(item.path.is_relative_to(folder) for folder in folders)
+        (left_out if is_later else kept).append(item)
+        seen.add(function)
+    items[:] = kept
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[ERRORS] = os.dup(2)
     # Exports and compilations make many objects. By default, Python would look for garbage after each 700 of them.

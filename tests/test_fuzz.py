@@ -15,8 +15,8 @@ import compiler
 
 ROOT = Path(__file__).parent.parent
 SEEDS = range(int(os.environ.get("FUZZ", "1")))
-FLIPS = 2000
-CASES = 3000
+FLIPS = 1000
+CASES = 1500
 
 LARGER = """<ir_version: 9, opset_import: ["": 20, "private": 1]>
 g (float[batch, 3, 8] x, int64[2] n, bool c) => (float[batch, 24] y, z, w)

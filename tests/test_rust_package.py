@@ -1,7 +1,8 @@
 """The packages of the crate for Rust programs: a program outside the workspace adds them with `cargo add`, and builds.
 
-A folder stands for crates.io: it holds the packages, and the other crates as Cargo has them already. The files that
-Cargo compiles stay in build/outside, so a second run takes a few seconds.
+A folder stands for crates.io: it holds the packages, and the other crates as Cargo has them already. The program is
+built with the profile and in the build folder of the workspace, whose other crates Cargo need not compile again. Cargo
+takes the packages from their own folders then, because it would compile the crates of another crates.io again.
 """
 
 from __future__ import annotations
@@ -26,25 +27,16 @@ else:
     import tomli as tomllib
 
 ROOT = Path(__file__).parent.parent
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "runtime/target"))
 OUTSIDE = ROOT / "build/outside"
-REGISTRY = OUTSIDE / "registry"
-
-SETTINGS = f"""
-[source.crates-io]
-replace-with = "packages"
-[source.packages]
-directory = {json.dumps(str(REGISTRY))}
-[build]
-target-dir = {json.dumps(str(OUTSIDE / "target"))}
-[net]
-offline = true
-"""
-"""The settings of a program whose crates all come from the folder."""
+REGISTRY, PACKAGES = OUTSIDE / "registry", OUTSIDE / "packages"
+FROM_REGISTRY, FROM_PACKAGES = OUTSIDE / "registry.toml", OUTSIDE / "packages.toml"
+"""The settings of Cargo for a program whose crates all come from the folder, and for one whose packages alone do."""
 
 
 def cargo(folder: Path, *arguments: str) -> str:
     """Run a command of Cargo, and return its output and messages."""
-    environment = {name: value for name, value in os.environ.items() if name != "CARGO_TARGET_DIR"}
+    environment = {**os.environ, "CARGO_NET_OFFLINE": "true"}
     done = subprocess.run(["cargo", *arguments], cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout + done.stderr
@@ -75,9 +67,11 @@ def unpack_packages() -> None:
     """The crates of this project, from their packages."""
     crates = sorted(needed("candle-plan"))
     packages = [argument for crate in crates for argument in ("--package", crate)]
-    cargo(RUNTIME, "package", "--no-verify", "--allow-dirty", "--target-dir", str(OUTSIDE / "packages"), *packages)
-    for path in sorted((OUTSIDE / "packages/package").glob("*.crate")):
+    cargo(RUNTIME, "package", "--no-verify", "--allow-dirty", "--target-dir", str(PACKAGES), *packages)
+    patches = []
+    for path in sorted((PACKAGES / "package").glob("*.crate")):
         name, _, version = path.stem.rpartition("-")
+        patches.append(f"{name} = {{ path = {json.dumps(str(REGISTRY / path.stem))} }}\n")
         folder = place(name, version, hashlib.sha256(path.read_bytes()).hexdigest())
         with tarfile.open(path) as archive:
             for member in archive.getmembers():
@@ -86,6 +80,16 @@ def unpack_packages() -> None:
                     target = folder / inside
                     target.parent.mkdir(parents=True, exist_ok=True)
                     target.write_bytes(file.read())
+    FROM_PACKAGES.write_text("[patch.crates-io]\n" + "".join(patches))
+    FROM_REGISTRY.write_text(
+        f"source.crates-io.replace-with = 'packages'\nsource.packages.directory = {json.dumps(str(REGISTRY))}\n"
+    )
+
+
+def profile() -> str:
+    """The settings of the workspace's release profile."""
+    sections = (RUNTIME / "Cargo.toml").read_text().split("\n[")
+    return "".join(f"\n[{each}\n" for each in sections if each.startswith("profile.release"))
 
 
 @pytest.fixture(scope="module")
@@ -93,18 +97,26 @@ def program() -> Path:
     """The folder of a new program, which finds crates in the registry."""
     if shutil.which("cargo") is None:
         pytest.skip("cargo is not on PATH")
-    for folder in (REGISTRY, OUTSIDE / "packages", OUTSIDE / "program"):
+    for folder in (REGISTRY, PACKAGES, OUTSIDE / "program"):
         shutil.rmtree(folder, ignore_errors=True)
     link_other_crates()
     unpack_packages()
     folder = OUTSIDE / "program"
     cargo(OUTSIDE, "init", "--quiet", "--vcs", "none", "--name", "outside", str(folder))
-    (folder / ".cargo").mkdir()
-    (folder / ".cargo/config.toml").write_text(SETTINGS)
     # The project's workspace is not around the program.
-    (folder / "Cargo.toml").write_text((folder / "Cargo.toml").read_text() + "\n[workspace]\n")
+    (folder / "Cargo.toml").write_text((folder / "Cargo.toml").read_text() + "\n[workspace]\n" + profile())
     shutil.copy(RUNTIME / "plan/examples/run.rs", folder / "src/main.rs")
     return folder
+
+
+def add(program: Path, *arguments: str) -> str:
+    """Add dependencies to the program, and return the messages."""
+    return cargo(program, "add", *arguments, "--config", str(FROM_REGISTRY))
+
+
+def check(program: Path) -> None:
+    """Compile the program without making code. `TARGET` contains the other crates if `make lint` has run."""
+    cargo(program, "check", "--release", "--target-dir", str(TARGET), "--config", str(FROM_PACKAGES))
 
 
 def dependency(program: Path) -> Any:
@@ -114,16 +126,20 @@ def dependency(program: Path) -> Any:
 @pytest.mark.slow
 def test_a_program_outside_compiles_with_the_packages(program: Path) -> None:
     version = tomllib.loads((RUNTIME / "Cargo.toml").read_text())["workspace"]["package"]["version"]
-    said = cargo(program, "add", "candle-plan")
+    said = add(program, "candle-plan")
     assert f"Adding candle-plan v{version} to dependencies" in said
     assert dependency(program) == version
-    cargo(program, "check")
+    check(program)
 
 
 @pytest.mark.slow
 def test_a_program_outside_compiles_without_optional_operators(program: Path) -> None:
-    cargo(program, "add", "candle-plan", "--no-default-features")
+    add(program, "candle-plan", "--no-default-features")
     assert dependency(program)["default-features"] is False
-    cargo(program, "check")
-    tree = cargo(program, "tree", "--package", "candle-plan", "--depth", "1", "--edges", "normal", "--prefix", "none")
+    # Cargo compiles crates that several others need, such as rand, with the features that all of them ask for.
+    add(program, "rand", "rand_chacha", "rand_distr", "regex")
+    add(program, "rustfft", "--no-default-features")
+    check(program)
+    of_crate = ("--package", "candle-plan", "--depth", "1", "--edges", "normal", "--prefix", "none")
+    tree = cargo(program, "tree", "--config", str(FROM_PACKAGES), *of_crate)
     assert not {"rand", "regex", "rustfft"} & {line.split()[0] for line in tree.splitlines()}

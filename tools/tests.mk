@@ -52,16 +52,19 @@ SAME_RESULTS := contrib generation on_ray volumes cli/test_bench.py cli/test_bis
 # The same of trained models: runs with two threads, layers with onnxruntime's inputs, and the bytes of plans that two processes
 # write, which tests/golden compares with a file.
 SAME_RUNS := $(addprefix --deselect=tests/trained/test_zoo.py::test_,plans_are_the_same_bytes quantized_layers threads_change)
-OTHER_VERSIONS := $(filter-out --ignore=tests/trained,$(FAST)) $(SAME_RESULTS:%=--ignore=tests/%) $(SAME_RUNS)
+# Of the tests of each operator and pass, the first case of each function runs: the other cases differ in their data.
+OTHER_VERSIONS := $(filter-out --ignore=tests/trained,$(FAST)) $(SAME_RESULTS:%=--ignore=tests/%) $(SAME_RUNS) \
+	--first-cases tests/lower --first-cases tests/passes
 test-fast: $(VENV)/.test ## the Python tests that need neither PyTorch nor a GPU extension (some minutes)
 	$(SAY) "Python tests without PyTorch and GPUs"
 	WITHOUT_TORCH=1 $(PYTEST) $(FAST)
 
+# The Rust tests of the kernels run at every level. These tests show that plans use the kernels of a lower level correctly.
 test-levels: $(VENV)/.dev $(NEXTEST) ## the tests of operators and models with this processor's lower instruction sets
 	@levels=$$($(BIN)/python -c 'from compiler.runtime.processor import levels; print(*levels()[:-1])') || exit 1; for level in $$levels; do \
 		printf '\033[1m── %s  %s\033[0m\n' "$$(date +%T)" "Tests at CANDLE_PLAN_ISA=$$level"; export CANDLE_PLAN_ISA=$$level; \
 		(cd runtime && $(NEXTEST) nextest run --no-fail-fast --status-level fail --release --workspace -E 'package(candle-plan)') || exit 1; \
-		$(PYTEST) tests/lower tests/trained/test_zoo.py -k 'not unpinned and not same_bytes' || exit 1; \
+		$(PYTEST) tests/lower tests/trained/test_zoo.py --first-cases tests/lower -k 'not unpinned and not same_bytes' || exit 1; \
 	done
 
 test-lowest: $(VENV)/.demo ## the tests that versions of packages can change, with the lowest ones that pyproject.toml allows

@@ -79,7 +79,7 @@ def test_instance_normalization(opset):
 steps = st.lists(st.integers(1, 3), min_size=3, max_size=3)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.sampled_from(["MaxPool", "AveragePool", "LpPool"]),
     st.fixed_dictionaries(

@@ -82,7 +82,7 @@ def test_integers():
     assert "round the interpolated integers twice" in refusal_of("Resize", [codes, None, SCALES], mode="linear")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     st.sampled_from(["nearest", "linear"]),
     st.sampled_from(COORDINATES),
@@ -116,7 +116,7 @@ def test_grids_of_other_types():
     check("GridSample", [codes, GRID[:1]], expected=[expected[0].astype(np.int32)], tolerance=0, mode="nearest")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     st.fixed_dictionaries(
         {
