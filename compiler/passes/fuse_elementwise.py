@@ -98,15 +98,16 @@ class _Region:
 
     def drop_boolean_readers(self) -> None:
         """Removes nodes that read booleans from outside, and the nodes that only these need."""
-        while readers := [
-            node
-            for node in self.nodes
-            if any(value in node.inputs and value.dtype != ir.DataType.FLOAT for value in self.inputs())
-        ]:
-            self.nodes -= set(readers)
+        while readers := self.boolean_readers():
+            self.nodes -= readers
             if self.last not in self.nodes:
                 self.nodes = set()
             self.nodes = {node for node in self.nodes if self.reaches_last(node)}
+
+    def boolean_readers(self) -> set[ir.Node]:
+        """The nodes that read booleans from outside."""
+        booleans = [value for value in self.inputs() if value.dtype != ir.DataType.FLOAT]
+        return {node for node in self.nodes if any(value in node.inputs for value in booleans)}
 
     def reaches_last(self, node: ir.Node) -> bool:
         return node is self.last or any(

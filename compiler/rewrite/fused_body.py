@@ -41,6 +41,8 @@ def body_of(
 
 def is_number(value: ir.Value, rank: int) -> bool:
     """Whether the value is a constant whose elements are one finite number, and its rank is at most `rank`."""
+    if value.shape is not None and any(dim != 1 for dim in value.shape.dims):
+        return False
     array = constant_of(value)
     if array is None or array.size != 1 or array.ndim > rank:
         return False

@@ -39,11 +39,13 @@ class Phase:
             CompileError: the phase does not end, because the passes undo each other.
         """
         done, last = set() if done is None else done, ""
+        nodes: int | None = None
         for round_number in range(_MOST_ROUNDS):
             for step in self.passes:
                 if round_number and done.issuperset(self.passes):
                     return
-                report = step.skipped(model) if step in done else step.run(model)
+                report = step.skipped(model, nodes) if step in done else step.run(model, nodes)
+                nodes = report.nodes_after
                 if round_number == 0 or report.changed or report.refused:
                     yield step, report
                 if report.changed:

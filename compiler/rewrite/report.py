@@ -92,13 +92,13 @@ class Pass:
     needed: bool = False
     """Whether a correct plan needs the pass, so that it also runs without optimization."""
 
-    def run(self, model: ir.Model) -> PassReport:
-        """Rewrites the model, and returns the report.
+    def run(self, model: ir.Model, nodes: int | None = None) -> PassReport:
+        """Rewrites the model, and returns the report. `nodes` is the number of nodes of the model, if it is known.
 
         Raises:
             CompileError: the model is malformed, so that no pass can continue.
         """
-        report = self.skipped(model)
+        report = self.skipped(model, nodes)
         try:
             self.apply(model, report)
         except Exception as error:
@@ -108,9 +108,9 @@ class Pass:
             report.nodes_after = _count(model)
         return report
 
-    def skipped(self, model: ir.Model) -> PassReport:
-        """The report of a run that changes nothing."""
-        count = _count(model)
+    def skipped(self, model: ir.Model, nodes: int | None = None) -> PassReport:
+        """The report of a run that changes nothing. `nodes` is as in `run`."""
+        count = _count(model) if nodes is None else nodes
         return PassReport(self.name, self.result, count, count)
 
 
