@@ -12,6 +12,7 @@ import click
 import numpy as np
 import onnx
 import onnx.checker
+import onnx.helper
 import onnx.numpy_helper
 import onnx.parser
 import onnx.shape_inference
@@ -24,6 +25,8 @@ else:
 SUITE = Path(__file__).parent / "suite.toml"
 WEIGHT = 0.05
 """The standard deviation of weights. With larger weights, recurrent operators are chaotic."""
+DEPTH = 6
+"""The levels of decisions of a tree, as gradient boosting libraries choose them by default."""
 HEADER = '<ir_version: 9, opset_import: ["": 20]>'
 
 
@@ -42,7 +45,9 @@ def main(folder: Path) -> None:
 
 
 def model(row: dict[str, Any], generator: np.random.Generator) -> onnx.ModelProto:
-    """The model of a row: its nodes and weights, with the last node's results as outputs."""
+    """The model of a row: its trees, or its nodes and weights with the last node's results as outputs."""
+    if "trees" in row:
+        return forest(row, generator)
     body = row["body"].strip()
     lines = [body.format(i=i, next=i + 1) for i in range(row["repeat"])] if "repeat" in row else body.splitlines()
     inputs = ", ".join(f"{declared} {name}" for name, declared in row["inputs"].items())
@@ -55,6 +60,34 @@ def model(row: dict[str, Any], generator: np.random.Generator) -> onnx.ModelProt
         output.ClearField("type")  # so that inference sets it
     made = onnx.shape_inference.infer_shapes(made)
     onnx.checker.check_model(made, full_check=True)
+    return made
+
+
+def forest(row: dict[str, Any], generator: np.random.Generator) -> onnx.ModelProto:
+    """The model of a row with a number of complete binary trees: the sum of the leaves that each row of `x` reaches."""
+    [(name, declared)] = row["inputs"].items()
+    decisions, nodes = 2**DEPTH - 1, 2 ** (DEPTH + 1) - 1
+    [features] = [int(dim) for dim in re.findall(r"\d+", declared)][1:]
+    ids, is_leaf = np.tile(np.arange(nodes), row["trees"]), np.tile(np.arange(nodes) >= decisions, row["trees"])
+    trees = np.repeat(np.arange(row["trees"]), nodes)
+    attributes = {
+        "nodes_treeids": trees,
+        "nodes_nodeids": ids,
+        "nodes_featureids": np.where(is_leaf, 0, generator.integers(features, size=ids.size)),
+        "nodes_modes": np.where(is_leaf, "LEAF", "BRANCH_LEQ"),
+        "nodes_values": np.where(is_leaf, 0, generator.standard_normal(ids.size)),
+        "nodes_truenodeids": np.where(is_leaf, 0, 2 * ids + 1),
+        "nodes_falsenodeids": np.where(is_leaf, 0, 2 * ids + 2),
+        "target_treeids": trees[is_leaf],
+        "target_nodeids": ids[is_leaf],
+        "target_ids": np.zeros(is_leaf.sum(), np.int64),
+        "target_weights": generator.standard_normal(is_leaf.sum()) * WEIGHT,
+    }
+    given = {key: values.tolist() for key, values in attributes.items()}
+    node = onnx.helper.make_node("TreeEnsembleRegressor", [name], ["y"], domain="ai.onnx.ml", n_targets=1, **given)
+    text = f'<ir_version: 9, opset_import: ["": 20, "ai.onnx.ml": 3]> row ({declared} {name}) => (float y) {{ }}'
+    made = onnx.parser.parse_model(text)
+    made.graph.node.append(node)
     return made
 
 
