@@ -19,6 +19,7 @@ from compiler.cli import arguments
 from compiler.cli.failure import Failed
 from compiler.cli.grouped import grouped
 from compiler.cli.output import console, errors, working
+from compiler.cli.verbose import is_verbose
 
 if TYPE_CHECKING:
     from compiler.accuracy.exported_check import Checked
@@ -196,5 +197,4 @@ def _explained(factory: str) -> Iterator[None]:
 
 def _partial_graphs_hidden() -> Any:
     """Hide the graphs that PyTorch prints when an export fails. They fill pages; --verbose shows them."""
-    verbose = click.get_current_context().find_root().params["verbose"]
-    return nullcontext() if verbose else redirect_stderr(io.StringIO())
+    return nullcontext() if is_verbose() else redirect_stderr(io.StringIO())
