@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from compiler.cli import arguments, custom
-from compiler.cli.compiling import Checking, checking_option
+from compiler.cli.compiling import CompilingWithSizes, sizes_and_compiling_option
 from compiler.cli.failure import diagnostic_data, show_diagnostics
 from compiler.cli.output import RIGHT, UNKNOWN, WRONG, Cell, console, errors, json_option, print_json, table, working
 from compiler.cli.renamed import Verb
@@ -47,7 +47,7 @@ class Operator:
 @click.argument("model", type=arguments.INPUT)
 @arguments.named_device_option("Show which steps would run on this device, and which on the CPU. No GPU is needed.")
 @arguments.strict_device_option("With --device cuda, exit with code 1 if the GPU has no kernel for a step.")
-@checking_option
+@sizes_and_compiling_option
 @custom.custom_option
 @json_option
 @click.pass_context
@@ -56,7 +56,7 @@ def command(
     model: Path,
     device: str,
     strict_device: bool,
-    compiling: Checking,
+    compiling: CompilingWithSizes,
     as_json: bool,
 ) -> None:
     """Show which operators of MODEL the compiler supports, and why and where it refuses a node.

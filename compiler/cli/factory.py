@@ -22,7 +22,7 @@ from compiler.cli.output import console, errors, working
 from compiler.cli.verbose import is_verbose
 
 if TYPE_CHECKING:
-    from compiler.accuracy.exported_check import Checked
+    from compiler.accuracy.exported_check import ExportCheck
     from compiler.frontend.export_request import Exporter, Request
 
 __all__ = ["Done", "How", "export_factory", "export_options", "facts", "is_factory", "model_file", "plan_name", "show"]
@@ -126,7 +126,7 @@ def export_factory(factory: str, output: Path, how: How, *, title: str = "") -> 
 
     try:
         with working("comparing the model with the module"):
-            checked: Checked = check_model(exported, locate=how.locate)
+            checked: ExportCheck = check_model(exported, locate=how.locate)
     except ExportError as error:
         said = str(error)
         raise Failed(said.replace(str(output), title) if title else said) from error
