@@ -14,7 +14,7 @@ import onnx_ir as ir
 import pytest
 
 from compiler import pipeline
-from compiler.accuracy import crash
+from compiler.bisect import crash
 from compiler.ir import origin
 from compiler.ir.graph import constant_of, nodes_of
 from compiler.lower.node import LOWERINGS, Node

@@ -15,10 +15,11 @@ import onnx.parser
 import pytest
 
 from compiler import CompileError, InputError, Options, pipeline
-from compiler.accuracy import bisect, crash, extract
-from compiler.accuracy.bisect import WrongResult, find_error, first_wrong, optional_passes
-from compiler.accuracy.crash import find_crash
-from compiler.accuracy.extract import extract_step
+from compiler.bisect import crash, error, extract
+from compiler.bisect.crash import find_crash
+from compiler.bisect.error import WrongResult, find_error
+from compiler.bisect.extract import extract_step
+from compiler.bisect.halving import first_wrong, optional_passes
 from compiler.errors import Diagnostic
 from tests import broken_passes
 from tests.large_model import write_model
@@ -63,7 +64,7 @@ def test_a_wrong_pass_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_passes_that_cannot_be_tried_are_named_too(monkeypatch: pytest.MonkeyPatch) -> None:
     broken_passes.let_pass_change_constants(monkeypatch, "drop_noops")
-    compile, names = bisect.compile_stored, optional_passes()
+    compile, names = error.compile_stored, optional_passes()
     untried = names[names.index("drop_noops") - 1]
 
     def refusing(model: object, options: Options) -> object:
@@ -71,7 +72,7 @@ def test_passes_that_cannot_be_tried_are_named_too(monkeypatch: pytest.MonkeyPat
             raise CompileError([Diagnostic("CC0505", "a fact does not hold")])
         return compile(model, options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(bisect, "compile_stored", refusing)
+    monkeypatch.setattr(error, "compile_stored", refusing)
     culprit = find_error(broken_passes.model(), {"x": X}).culprit
     assert culprit is not None
     assert (culprit.name, culprit.others) == ("drop_noops", (untried,))

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 import compiler
+from compiler import cli
+from compiler.cli import zoo
 from compiler.contrib import FAMILIES
 
 ROOT = Path(__file__).parent.parent
@@ -108,7 +110,12 @@ LISTING = {"click", "dataclasses", "importlib"}
 RUNNING = LISTING | {"ml_dtypes", "numpy", "rich"}
 OF_A_RUN = {"compiler._runtime", "compiler.plan", "compiler.runtime.session"}
 OF_COMPILING = {"compiler._runtime", "compiler.frontend.load", "compiler.pipeline", "compiler.plan"}
+COMPARING = RUNNING | ONNX | {"onnxruntime"}
+OF_COMPARING = {"compiler.accuracy.reference", "compiler.runtime.session"}
 DIGITS = "models/digits.onnx"
+QUICK = ("--threads", "1", "--seconds", "0.01")
+
+ZOO_VERBS = ("compare", "fetch", "index", "page", "precision", "run", "slice", "update")
 
 ALLOWED: dict[tuple[str, ...], tuple[set[str], set[str]]] = {
     ("--help",): (LISTING, set()),
@@ -121,12 +128,25 @@ ALLOWED: dict[tuple[str, ...], tuple[set[str], set[str]]] = {
     ("compile", DIGITS, "--dim", "batch=1", "-o", "{folder}/digits.plan"): (RUNNING | ONNX, OF_COMPILING),
     ("compile", DIGITS, "-o", "{folder}/digits.plan"): (RUNNING | ONNX, OF_COMPILING),
     ("check", DIGITS): (RUNNING | ONNX, OF_COMPILING),
+    ("verify", "--help"): (RUNNING, set()),
+    ("verify", DIGITS, "--threads", "1"): (COMPARING, OF_COMPILING | OF_COMPARING),
+    ("bench", "--help"): (RUNNING, set()),
+    ("bench", "tests/golden/v1.plan", *QUICK): (RUNNING | ONNX, OF_A_RUN | OF_COMPARING | {"compiler.frontend.load"}),
+    ("bench", DIGITS, *QUICK): (COMPARING, OF_COMPILING | OF_COMPARING),
+    ("export", "--help"): (LISTING | {"rich"}, set()),
+    ("ops",): (RUNNING | ONNX, {"compiler._runtime", "compiler.plan"}),
     ("bisect", "--help"): (RUNNING, set()),
     ("diff", "--help"): (RUNNING, set()),
-    ("zoo", "run", "--help"): (RUNNING, set()),
+    ("zoo", "--help"): (RUNNING, set()),
+    **{("zoo", verb, "--help"): (RUNNING, set()) for verb in ZOO_VERBS},
     ("zoo", "run", "--zoo", "models"): (RUNNING, {"compiler._runtime"}),  # the process of a model imports the compiler
 }
 """Arguments → the parts of `PACKAGES` and of `MODULES` that the process may import."""
+
+
+def test_every_verb_has_a_row() -> None:
+    assert {arguments[0] for arguments in ALLOWED if not arguments[0].startswith("-")} == cli.VERBS.keys()
+    assert {*ZOO_VERBS} == zoo.command.commands.keys()
 
 
 OF_A_FAMILY = """

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from compiler.frontend.export_request import Exported
     from compiler.runtime.session import Session
 
-__all__ = ["Checked", "check_model"]
+__all__ = ["ExportCheck", "check_model"]
 
 
 @dataclass(frozen=True)
-class Checked:
+class ExportCheck:
     """The result of a check. It compared `runs` sets of arguments. `other` describes the second set."""
 
     runs: int
@@ -44,7 +44,7 @@ class _Skipped(Exception):
     """The model cannot be compared, or not with these arguments."""
 
 
-def check_model(exported: Exported, *, locate: bool = False) -> Checked:
+def check_model(exported: Exported, *, locate: bool = False) -> ExportCheck:
     """Compare the plan of an exported model with the module, for the given arguments and for others of other sizes.
 
     A recorded model keeps what Python decided for the given arguments. If its dims are fixed, the function compares it
@@ -61,18 +61,18 @@ def check_model(exported: Exported, *, locate: bool = False) -> Checked:
         check = functools.partial(_check, exported, session, random=random, locate=locate)
         check(call, expected, "")
     except _Skipped as skipped:
-        return Checked(0, notes=(f"not checked: {skipped}",))
+        return ExportCheck(0, notes=(f"not checked: {skipped}",))
     dims = open_dims(call, exported.axes, exported.inputs, session.inputs)
     notes = (f"the exported model fixes the size of {', '.join(map(repr, dims.fixed))}",) if dims.fixed else ()
     if not dims.sizes and exported.program is not None:
-        return Checked(1, notes=notes)
+        return ExportCheck(1, notes=notes)
     try:
         tried, other, wanted = _other(call, dims)
         check(other, wanted, f" with {tried}")
     except _Skipped as skipped:
         what = "sizes" if dims.sizes else "values"
-        return Checked(1, notes=(*notes, f"not checked with other {what}: {skipped}"))
-    return Checked(2, tried, notes)
+        return ExportCheck(1, notes=(*notes, f"not checked with other {what}: {skipped}"))
+    return ExportCheck(2, tried, notes)
 
 
 def _expected(call: Call, exported: Exported) -> list[Any]:

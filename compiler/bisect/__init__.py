@@ -1,5 +1,5 @@
-"""The search for the optional pass that makes a plan larger or slower than a good plan, or gives it other steps.
+"""The search for the optional pass that makes a plan wrong, larger or slower, gives it other steps, or makes it crash.
 
-The good side of a search is the plan without optional passes, an older plan, or the facts that a zoo has recorded. A
-search for wrong results or for crashes is in `compiler.accuracy`.
+A search for a wrong result compares with onnxruntime or with an older plan. The good side of other searches is the plan
+without optional passes, an older plan, or the facts that a zoo has recorded.
 """

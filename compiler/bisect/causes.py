@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from compiler.accuracy.bisect import Culprit, culprit_of, first_wrong
-from compiler.bisect.found import Cause
 from compiler.bisect.good import GoodFacts, GoodPlan
+from compiler.bisect.halving import Culprit, culprit_of, first_wrong
 from compiler.bisect.history import of_plan
+from compiler.bisect.result import Cause
 from compiler.bisect.subject import facts_together
 from compiler.zoo.drift import changed_facts
 from compiler.zoo.searches import REWRITES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from compiler.bisect.found import NoGoodSide
+from compiler.bisect.result import NoGoodSide
 from compiler.zoo.index import INDEX, read_index
 from compiler.zoo.shapes import alike, pinned, unpinned
 

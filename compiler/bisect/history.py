@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from compiler.accuracy.bisect import Culprit
-from compiler.bisect.found import Cause, Step
+from compiler.bisect.halving import Culprit
+from compiler.bisect.result import Cause, Step
 from compiler.diff.changes import node_changes
 from compiler.diff.of_plan import plan_graph
 from compiler.diff.pairs import Pairs

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from compiler.bisect.causes import blamed
-from compiler.bisect.found import Found, NoGoodSide, Step
 from compiler.bisect.good import GoodFacts, GoodPlan
+from compiler.bisect.result import NoGoodSide, SearchResult, Step
 from compiler.bisect.subject import Compiled
 from compiler.errors import CompileError
 from compiler.runtime.processor import level_of
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["find_memory"]
 
 
-def find_memory(subject: Subject, good: Good | None = None) -> Found:
+def find_memory(subject: Subject, good: Good | None = None) -> SearchResult:
     """Find the pass after which the peak memory is above that of the good side, and the first step above it.
 
     Without `good`, the good side is the plan without optional passes. The peak memory is a bound that prepare computes
@@ -36,7 +36,7 @@ def find_memory(subject: Subject, good: Good | None = None) -> Found:
     numbers = {"bytes": peak, "bound": bound}
     said = f"the peak memory of a run is {peak:,} bytes, that of {of} {bound:,} bytes"
     if peak <= bound:
-        return Found("memory", said, numbers=numbers)
+        return SearchResult("memory", said, numbers=numbers)
 
     def is_above(count: int) -> bool | None:
         tried = subject.tried(count)
@@ -44,7 +44,9 @@ def find_memory(subject: Subject, good: Good | None = None) -> Found:
 
     cause, why, places = blamed(subject, good, whole, is_above, "the memory is above the bound")
     plans = whole if places is None else subject.compiled(places[1])
-    return Found("memory", said, True, numbers=numbers, cause=cause, no_cause=why, step=_first_above(plans, bound))
+    return SearchResult(
+        "memory", said, True, numbers=numbers, cause=cause, no_cause=why, step=_first_above(plans, bound)
+    )
 
 
 def _peak(compiled: Sequence[Compiled]) -> int:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from compiler.accuracy.bisect import made_for
+from compiler.accuracy.run_inputs import made_for
 from compiler.bisect.causes import blamed
-from compiler.bisect.found import Found, NoGoodSide
 from compiler.bisect.good import GoodFacts, GoodPlan
 from compiler.bisect.history import first_difference
 from compiler.bisect.ratio import LEAST, quotients, ratio
+from compiler.bisect.result import NoGoodSide, SearchResult
 from compiler.bisect.steps import first_grown
 from compiler.errors import CompileError
 from compiler.runtime.processor import level_of
@@ -21,10 +21,10 @@ from compiler.zoo.pace import TIME, Pace, most_allowed
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from compiler.accuracy.bisect import Inputs
-    from compiler.bisect.found import Step
+    from compiler.accuracy.run_inputs import Inputs
     from compiler.bisect.good import Good
     from compiler.bisect.ratio import Ratio, Run, Timer
+    from compiler.bisect.result import Step
     from compiler.bisect.subject import Compiled, Subject
 
 __all__ = ["find_time"]
@@ -40,7 +40,7 @@ class _Pace:
     bound: float = LEAST
 
 
-def find_time(subject: Subject, given: Inputs, good: Good | None = None, *, timer: Timer = quotients) -> Found:
+def find_time(subject: Subject, given: Inputs, good: Good | None = None, *, timer: Timer = quotients) -> SearchResult:
     """Find the pass after which a run is slower than that of the good side, and the first step that differs.
 
     Without `good`, the good side is the plan without optional passes. Facts record the time in percent of onnxruntime's
@@ -67,9 +67,9 @@ def find_time(subject: Subject, given: Inputs, good: Good | None = None, *, time
     numbers = {"ratio": total.middle, "low": total.low, "high": total.high, "bound": side.bound}
     match total.exceeds(side.bound):
         case None:
-            return Found("time", said, is_unclear=True, numbers=numbers)
+            return SearchResult("time", said, is_unclear=True, numbers=numbers)
         case False:
-            return Found("time", said, numbers=numbers)
+            return SearchResult("time", said, numbers=numbers)
     bound = total.bound
 
     def is_slower(count: int) -> bool | None:
@@ -80,7 +80,7 @@ def find_time(subject: Subject, given: Inputs, good: Good | None = None, *, time
     step = _step(subject, good, whole, places) if places or not isinstance(good, GoodFacts) else None
     if step is None and isinstance(good, GoodFacts):
         step = first_grown(good.facts, whole, cause)
-    return Found("time", said, True, numbers=numbers, cause=cause, no_cause=why, step=step)
+    return SearchResult("time", said, True, numbers=numbers, cause=cause, no_cause=why, step=step)
 
 
 def _step(

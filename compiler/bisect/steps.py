@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from compiler.bisect.causes import counts_in, of_rewrites
-from compiler.bisect.found import Found, Step
 from compiler.bisect.good import GoodFacts
 from compiler.bisect.history import first_difference, of_plan
+from compiler.bisect.result import SearchResult, Step
 from compiler.bisect.subject import facts_together
 from compiler.diff import difference
 from compiler.zoo.drift import changed_facts
@@ -19,15 +19,15 @@ from compiler.zoo.searches import is_of_steps
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from compiler.bisect.found import Cause, Change
     from compiler.bisect.good import Good, GoodPlan
+    from compiler.bisect.result import Cause, Change
     from compiler.bisect.subject import Compiled, Subject
     from compiler.zoo.facts import Fact, Facts
 
 __all__ = ["find_steps", "first_grown"]
 
 
-def find_steps(subject: Subject, good: Good) -> Found:
+def find_steps(subject: Subject, good: Good) -> SearchResult:
     """Find the pass that gives a plan other steps than the good side, and the first step that differs.
 
     Raises:
@@ -39,22 +39,22 @@ def find_steps(subject: Subject, good: Good) -> Found:
     return _by_plan(subject, good, whole[0])
 
 
-def _by_facts(subject: Subject, good: GoodFacts, whole: Sequence[Compiled]) -> Found:
+def _by_facts(subject: Subject, good: GoodFacts, whole: Sequence[Compiled]) -> SearchResult:
     changes = _changes(good.facts, whole)
     if not changes:
-        return Found("steps", f"the steps, rewrites and kernels are those of {good.name}")
+        return SearchResult("steps", f"the steps, rewrites and kernels are those of {good.name}")
     cause = of_rewrites(subject, good.facts, whole)
     why = "" if cause else "the passes make the same rewrites as recorded, so no pass is the cause"
     said = f"the steps, rewrites or kernels are not those of {good.name}"
     step = first_grown(good.facts, whole, cause)
-    return Found("steps", said, True, cause=cause, no_cause=why, step=step, changes=changes)
+    return SearchResult("steps", said, True, cause=cause, no_cause=why, step=step, changes=changes)
 
 
-def _by_plan(subject: Subject, good: GoodPlan, whole: Compiled) -> Found:
+def _by_plan(subject: Subject, good: GoodPlan, whole: Compiled) -> SearchResult:
     found = difference(good.plan, whole.plan)
     changes = tuple(each for each in found.facts if is_of_steps(each[0]))
     if not found.nodes and not changes:
-        return Found("steps", f"the steps and kernels are those of {good.name}")
+        return SearchResult("steps", f"the steps and kernels are those of {good.name}")
     cause, why = of_plan(subject, good, whole)
     counts = {each.op: (each.before, each.after) for each in found.operators if each.before != each.after}
     if counts:
@@ -62,7 +62,7 @@ def _by_plan(subject: Subject, good: GoodPlan, whole: Compiled) -> Found:
         changes = (("steps", before, after), *changes)
     step = first_difference(good.plan, whole.plan, good.name)
     said = f"the steps or kernels are not those of {good.name}"
-    return Found("steps", said, True, cause=cause, no_cause=why, step=step, changes=changes)
+    return SearchResult("steps", said, True, cause=cause, no_cause=why, step=step, changes=changes)
 
 
 def _changes(good: Facts, whole: Sequence[Compiled]) -> tuple[Change, ...]:

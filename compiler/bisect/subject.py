@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from compiler.accuracy.bisect import optional_passes, options_of
+from compiler.bisect.halving import optional_passes, options_of
 from compiler.errors import CompileError
 from compiler.options import Options
 from compiler.pipeline import compile_stored, passes

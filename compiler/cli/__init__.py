@@ -17,18 +17,16 @@ import click
 
 from compiler.cli.group import Group
 from compiler.cli.streams import StreamError, echo, replace_unknown
+from compiler.cli.verbose import VERBOSE
 from compiler.errors import program as program_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["VERBOSE", "VERBS", "main"]
+__all__ = ["VERBS", "main"]
 
 INTERRUPTED, CLOSED_PIPE = 130, 141
 """A shell's exit codes for programs that SIGINT or SIGPIPE ended."""
-
-VERBOSE = "--verbose"
-"""The option before the verb that shows tracebacks."""
 
 VERBS = {
     "compile": "Compile an ONNX model into a plan.",
@@ -105,8 +103,7 @@ def _show_version(ctx: click.Context, _parameter: click.Parameter, is_asked: boo
     callback=_show_version,
     help="Show the version and exit.",
 )
-@click.option(VERBOSE, is_flag=True, help="Show the traceback of an error.")
-def program(verbose: bool) -> None:
+def program() -> None:
     """Compile ONNX models into plans, and run them.
 
     \b

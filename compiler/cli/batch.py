@@ -19,6 +19,7 @@ from compiler.cli.failure import Failed
 from compiler.cli.grouped import grouped
 from compiler.cli.output import console, errors, json_option, print_json
 from compiler.cli.progress import Rows
+from compiler.cli.renamed import Verb
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -137,16 +138,16 @@ runner_options = grouped(
         metavar="N",
         help="Number of workers of --engine ray.  [default: as many as the CPUs or GPUs of the cluster allow]",
     ),
-    click.option("--strict", is_flag=True, help="Exit with code 1 if there are bad rows."),
+    click.option("--fail-on-bad-rows", "fail_on_bad", is_flag=True, help="Exit with code 1 if there are bad rows."),
     custom_option,
     arguments.device_option,
     arguments.threads_option,
     arguments.memory_option("Limit the memory of all values of a run, for example 2GB."),
 )
-"""The options that say where to run, as the parameter `run`, and the option `--strict`, which is among them."""
+"""The options that say where to run, as the parameter `run`. One of them, `--fail-on-bad-rows`, stays by itself."""
 
 
-@click.command()
+@click.command(cls=Verb)
 @click.argument("plan", type=arguments.INPUT)
 @click.option(
     "--input",
@@ -169,7 +170,7 @@ def command(
     output: Path,
     settings: Settings,
     run: Callable[..., Summary],
-    strict: bool,
+    fail_on_bad: bool,
     as_json: bool,
 ) -> None:
     """Run PLAN over the rows of files, and write the outputs in parts.
@@ -180,7 +181,7 @@ def command(
 
     Rows that do not fit, and rows for which a step of the plan fails, are bad rows. The output does not contain them.
     The file _bad_rows.jsonl lists them with file, row and reason. If there are bad rows, the exit code is still 0, or 1
-    with --strict.
+    with --fail-on-bad-rows.
 
     If the command ends early for any reason, the same command with --resume continues the run. It loses no row, and
     writes no row twice. Ctrl-C ends the command after the current batch, and a second Ctrl-C ends it at once.
@@ -199,7 +200,7 @@ def command(
     if not summary.finished:
         errors.print(f"{output}: the same command with --resume continues", soft_wrap=True)
         raise click.Abort
-    is_right = not (strict and summary.bad)
+    is_right = not (fail_on_bad and summary.bad)
     if as_json:
         print_json({"ok": is_right, "output": str(output), **asdict(summary)})
     else:

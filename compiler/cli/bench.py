@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from compiler.cli import arguments
-from compiler.cli.cases import Cases, Chosen, case_options
+from compiler.cli.cases import Cases, ChosenCases, case_options
 from compiler.cli.failure import error_data
 from compiler.cli.grouped import grouped
 from compiler.cli.output import console, json_option, print_json, working, write_text
@@ -107,7 +107,7 @@ effort_options = grouped(
 def command(
     context: click.Context,
     files: tuple[Path, ...],
-    chosen: Chosen,
+    chosen: ChosenCases,
     device: str,
     effort: Effort,
     markdown: Path | None,

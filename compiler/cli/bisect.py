@@ -8,6 +8,7 @@ import click
 
 from compiler.cli import arguments
 from compiler.cli.output import json_option
+from compiler.cli.renamed import Verb
 from compiler.cli.search import search_options
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from compiler.cli.search import Search
 
 
-@click.command()
+@click.command(cls=Verb)
 @click.argument("model", type=arguments.INPUT)
 @search_options
 @json_option

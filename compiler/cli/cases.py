@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from compiler.bench.engines import Case
     from compiler.zoo.compiling import Compiling
 
-__all__ = ["Cases", "Chosen", "case_options"]
+__all__ = ["Cases", "ChosenCases", "case_options"]
 
 Cases = list[tuple[str, Callable[[], "AbstractContextManager[Case]"]]]
 """Names, each with a function that compiles the model and returns a context manager, which holds the plan's file."""
@@ -45,7 +45,7 @@ def _against(_context: click.Context, _parameter: click.Parameter, value: str | 
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenCases:
     """The models to time (named files, or the models of a folder), their inputs, and the other runtimes."""
 
     against: tuple[str, ...] | None
@@ -118,7 +118,7 @@ class Chosen:
 
 case_options = grouped(
     "chosen",
-    Chosen,
+    ChosenCases,
     click.option(
         "--against",
         callback=_against,

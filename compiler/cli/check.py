@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from compiler.cli import arguments, custom
-from compiler.cli.compiling import Checking, checking_option
+from compiler.cli.compiling import CompilingWithSizes, sizes_and_compiling_option
 from compiler.cli.failure import diagnostic_data, show_diagnostics
 from compiler.cli.output import RIGHT, UNKNOWN, WRONG, Cell, console, errors, json_option, print_json, table, working
+from compiler.cli.renamed import Verb
 from compiler.cli.tables.placement import show_any_gpu, show_placement
 
 if TYPE_CHECKING:
@@ -42,11 +43,11 @@ class Operator:
         return "refused" if self.refused else "unchecked" if self.unchecked else "accepted"
 
 
-@click.command()
+@click.command(cls=Verb)
 @click.argument("model", type=arguments.INPUT)
 @arguments.named_device_option("Show which steps would run on this device, and which on the CPU. No GPU is needed.")
 @arguments.strict_device_option("With --device cuda, exit with code 1 if the GPU has no kernel for a step.")
-@checking_option
+@sizes_and_compiling_option
 @custom.custom_option
 @json_option
 @click.pass_context
@@ -55,7 +56,7 @@ def command(
     model: Path,
     device: str,
     strict_device: bool,
-    compiling: Checking,
+    compiling: CompilingWithSizes,
     as_json: bool,
 ) -> None:
     """Show which operators of MODEL the compiler supports, and why and where it refuses a node.

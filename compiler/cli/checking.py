@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from compiler.atomic_files import write_whole
-from compiler.cli import arguments
-from compiler.cli.checked import Checked
-from compiler.cli.drifts import Compared, compared, show_drifts
+from compiler.cli import arguments, github
+from compiler.cli.checked import show_judgment
+from compiler.cli.drifts import show_drifts
 from compiler.cli.folder import known_differences, known_facts, measures_option
 from compiler.cli.grouped import grouped
 from compiler.cli.output import print_json, write_text
@@ -20,13 +20,10 @@ from compiler.cli.progress import Models
 from compiler.cli.times import check_time, measured, time_option
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from compiler.cli.folder import Selection
-    from compiler.zoo.baseline import KnownDifference
-    from compiler.zoo.batch import Settings
+    from compiler.zoo.judgment import Judgment
     from compiler.zoo.outcome import Shapes
-    from compiler.zoo.suite import CaseOutcome
+    from compiler.zoo.task_runs import TaskSettings
 
 __all__ = ["Checking", "checking_options"]
 
@@ -50,15 +47,17 @@ class Checking:
         """The kind of shapes of the plans."""
         return "unpinned" if self.unpin else "pinned"
 
-    def check_usage(self, settings: Settings) -> None:
+    def check_usage(self, settings: TaskSettings) -> None:
         """Refuse options that do not go together."""
         if self.is_timed:
             check_time(self.facts, self.device, unpin=self.unpin)
         if self.is_profiled:
             check_profile(settings)
 
-    def run(self, selection: Selection, settings: Settings) -> Checked:
+    def run(self, selection: Selection, settings: TaskSettings) -> Judgment:
         """Check the models."""
+        from compiler.zoo.compared_facts import ComparedFacts, compare_facts
+        from compiler.zoo.judgment import Judgment, stale_lines
         from compiler.zoo.suite import Case, check_all
 
         entries = selection.entries(settings, self.measures)
@@ -72,22 +71,28 @@ class Checking:
         whole = {each.case.entry: each.facts for each in found if each.facts is not None}
         times = measured(whole, settings, recorded) if self.is_timed else None
         profiles = profiled(found, settings) if self.is_profiled else {}
-        drift = compared(found, times, recorded, self.facts, selection.only) if self.facts else Compared()
-        return Checked(found, _stale(found, known, selection.only), times or {}, profiles, drift)
+        drift = ComparedFacts()
+        if self.facts is not None:
+            drift = compare_facts(found, times, recorded, self.facts, selection.only)
+        return Judgment(found, stale_lines(found, known, selection.only), times or {}, profiles, drift)
 
-    def report_on(self, checked: Checked, folder: Path, as_json: bool) -> None:
+    def report_on(self, judgment: Judgment, folder: Path, as_json: bool) -> None:
         """Write the files of results, and print the results."""
         if self.report is not None:
-            write_whole(self.report, checked.junit())
+            from compiler.zoo.junit import junit
+
+            made = junit(judgment.outcomes, judgment.stale, judgment.problems_of_no_outcome)
+            write_whole(self.report, made)
         if self.summary is not None:
-            write_text(self.summary, checked.page(f"{folder}, {self.shapes}, {self.device}"))
+            title = f"{folder}, {self.shapes}, {self.device}"
+            write_text(self.summary, github.summary(title, judgment.found, judgment.problems, judgment.drift.notes))
         if as_json:
-            print_json(checked.data)
+            print_json(judgment.data)
             return
-        checked.show(self.device)
+        show_judgment(judgment, self.device)
         if self.facts:
-            entries = {each.case.entry.name: each.case.entry for each in checked.found}
-            show_drifts(checked.drift, folder, self.facts, self.device, entries)
+            entries = {each.case.entry.name: each.case.entry for each in judgment.found}
+            show_drifts(judgment.drift, folder, self.facts, self.device, entries)
 
 
 checking_options = grouped(
@@ -125,10 +130,3 @@ checking_options = grouped(
     ),
     arguments.named_device_option("Device to run plans on."),
 )
-
-
-def _stale(found: Sequence[CaseOutcome], known: dict[str, KnownDifference], only: Sequence[str]) -> dict[str, str]:
-    """The models with a line of the baseline that no longer holds, and the problem with the line."""
-    names = {each.case.entry.name: each.stale for each in found}
-    missing = {name: "it is in the baseline, but not in the folder" for name in known if not only and name not in names}
-    return {name: problem for name in known if (problem := {**names, **missing}.get(name))}

@@ -11,6 +11,7 @@ import click
 from compiler.cli import arguments
 from compiler.cli.failure import Failed
 from compiler.cli.output import RIGHT, WRONG, Cell, console, errors, json_option, print_json, table
+from compiler.cli.renamed import Verb
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 _MARKS: dict[str, Cell] = {"worse": WRONG, "better": RIGHT, "": ""}
 
 
-@click.command(short_help="Show what has changed between two files of results.")
+@click.command(cls=Verb, short_help="Show what has changed between two files of results.")
 @click.argument("old", type=arguments.INPUT)
 @click.argument("new", type=arguments.INPUT)
 @json_option

@@ -59,7 +59,7 @@ class Command(Verb):
 
 
 @dataclass(frozen=True)
-class Chosen:
+class CompilerOptions:
     """How to compile a model."""
 
     dims: dict[str, int]
@@ -123,7 +123,7 @@ class Chosen:
 
 compiler_options = grouped(
     "chosen",
-    Chosen,
+    CompilerOptions,
     arguments.pin_option,
     click.option(
         "--passes",
@@ -182,7 +182,7 @@ dump_option = click.option(
 def command(
     model: Path,
     output: Path | None,
-    chosen: Chosen,
+    chosen: CompilerOptions,
     given: Given,
     reporting: Reporting,
     dump: Path | None,
@@ -236,7 +236,7 @@ def command(
 
 
 def _compiled(
-    model: Path, file: Path, chosen: Chosen, given: Given, options: Options
+    model: Path, file: Path, chosen: CompilerOptions, given: Given, options: Options
 ) -> tuple[Plan, float, Choice | None]:
     """The plan, the seconds of its compilation, and the choice of `--precision auto`."""
     import compiler

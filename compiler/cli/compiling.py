@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Checking(Compiling):
+class CompilingWithSizes(Compiling):
     """The options of the compilation, and the sizes of dimensions."""
 
     dims: Mapping[str, int] = field(default_factory=dict)
 
 
 compiling_option = grouped("compiling", Compiling, lower_when_compiling, arguments.strict_option)
-checking_option = grouped(
+sizes_and_compiling_option = grouped(
     "compiling",
-    Checking,
+    CompilingWithSizes,
     arguments.pin_option,
     lower_option("Check the 2-D operators with which candlec compile --lower-3d replaces 3-D operators."),
     arguments.strict_option,

@@ -13,6 +13,7 @@ from compiler.cli.custom import custom_option
 from compiler.cli.given import Given, input_option, seed_option, size_option
 from compiler.cli.grouped import grouped
 from compiler.cli.output import json_option, print_json, working, write_text
+from compiler.cli.renamed import Verb
 from compiler.cli.streams import encodable
 from compiler.cli.target import check_page
 from compiler.cli.volumes import lower_when_compiling
@@ -91,7 +92,7 @@ comparison_options = grouped(
 )
 
 
-@click.command()
+@click.command(cls=Verb)
 @click.argument("before", type=arguments.INPUT)
 @click.argument("after", type=arguments.INPUT)
 @comparison_options

@@ -1,9 +1,8 @@
-"""Compares the facts of models with a file of facts, and prints the drifts."""
+"""Prints the drifts of models, and the commands that find their causes."""
 
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -15,77 +14,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from compiler.zoo.drift import Drift, FactsByModel
-    from compiler.zoo.facts import KnownFacts
+    from compiler.zoo.compared_facts import ComparedFacts
+    from compiler.zoo.drift import Drift
     from compiler.zoo.index import Entry
-    from compiler.zoo.suite import CaseOutcome
-    from compiler.zoo.timed import Timed
 
-__all__ = ["Compared", "compared", "show_drifts"]
+__all__ = ["show_drifts"]
 
 _MOST_NAMES = 3
 """The advice names at most this many models. If there are more, it applies to all models of the folder."""
 
 
-@dataclass(frozen=True)
-class Compared:
-    """The drifts of models, sentences about what the file lacks, and the shorter times.
-
-    `is_timed` says whether times were compared too.
-    """
-
-    drifts: Sequence[Drift] = ()
-    missing: Sequence[str] = ()
-    faster: Sequence[Drift] = ()
-    by_model: dict[str, list[str]] = field(default_factory=dict)
-    is_timed: bool = False
-
-    @property
-    def notes(self) -> list[str]:
-        """The sentences about changes that are no errors."""
-        return [*self.missing, *(f"{each.model}, {each}" for each in self.faster)]
-
-
-def compared(
-    found: Sequence[CaseOutcome],
-    times: Mapping[str, Timed] | None,
-    known: KnownFacts,
-    path: Path,
-    only: Sequence[str],
-) -> Compared:
-    """Compare the facts of models, and their times if there are any, with those of a file."""
-    from compiler.zoo.drift import drifts, time_drifts
-    from compiler.zoo.timed import with_times
-
-    facts: FactsByModel = {
-        each.case.entry.name: {} if each.facts is None else {each.case.shapes: each.facts} for each in found
-    }
-    facts = with_times(facts, times or {})
-    made, of_times = drifts(known, facts, only), time_drifts(known, facts)
-    by_model: dict[str, list[str]] = {}
-    for each in made:
-        by_model.setdefault(each.model, []).append(each.problem)
-    faster = [each for each in of_times if each.before is not None and not each.is_slower]
-    new = [each for each in of_times if each.before is None]
-    return Compared(made, _missing(known, facts, new, path), faster, by_model, times is not None)
-
-
-def _missing(known: KnownFacts, facts: FactsByModel, new: Sequence[Drift], path: Path) -> list[str]:
-    """The sentences about facts and times that the file lacks at the level of this processor. `new` holds the times."""
-    from compiler.zoo.drift import levels_missing
-
-    lacking = [("facts", level, len(models)) for level, models in levels_missing(known, facts).items()]
-    by_level: dict[str, list[Drift]] = {}
-    for each in new:
-        by_level.setdefault(each.fact.partition(".")[0], []).append(each)
-    lacking += [("time", level, len(times)) for level, times in by_level.items()]
-    return [
-        f"{path} has no {what} of {_counted(count, 'model')} at the level {level} of this processor"
-        for what, level, count in lacking
-    ]
-
-
-def show_drifts(made: Compared, folder: Path, path: Path, device: str, entries: Mapping[str, Entry]) -> None:
+def show_drifts(made: ComparedFacts, folder: Path, path: Path, device: str, entries: Mapping[str, Entry]) -> None:
     """Print a line for each drift, the notes, and the commands that find the causes or accept the changes.
 
     `entries` are the models that were checked, by name.
@@ -131,7 +70,3 @@ def _only(drifts: Sequence[Drift]) -> list[str]:
     names = list(dict.fromkeys(each.model for each in drifts))
     is_partial = len(names) <= _MOST_NAMES and not any(each.is_gone for each in drifts)
     return [part for name in names if is_partial for part in ("--only", name)]
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'s' * (count != 1)}"

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from compiler.cli.failure import CRASHED
 from compiler.cli.output import errors
+from compiler.cli.verbose import is_verbose
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +45,7 @@ def show_problems(problems: Mapping[str, list[str]], endings: Mapping[str, Endin
     for name, ending in endings.items():
         if ending.kind in _HELP and (ending.kind != "raised" or ending.is_bug):
             advised.setdefault(ending.kind, name)
-        if ending.traceback and ending.is_bug and context.find_root().params.get("verbose"):
+        if ending.traceback and ending.is_bug and is_verbose():
             errors.print(ending.traceback, soft_wrap=True)
     for kind, name in advised.items():
         advice = _HELP[kind].format(command=command, verbose=verbose, name=shlex.quote(name))

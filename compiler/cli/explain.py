@@ -7,11 +7,12 @@ import textwrap
 import click
 
 from compiler.cli.output import console, json_option, print_json, table
+from compiler.cli.renamed import Verb
 
 WIDTH = 80
 
 
-@click.command()
+@click.command(cls=Verb)
 @click.argument("code", required=False)
 @json_option
 def command(code: str | None, as_json: bool) -> None:

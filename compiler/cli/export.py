@@ -8,9 +8,10 @@ import click
 
 from compiler.cli import arguments, factory
 from compiler.cli.output import console, json_option, megabytes, print_json
+from compiler.cli.renamed import Verb
 
 
-@click.command()
+@click.command(cls=Verb)
 @click.argument("name", metavar="PACKAGE.MODULE:FACTORY")
 @click.option(
     "-o", "--output", required=True, type=arguments.OUTPUT, metavar="MODEL.onnx", help="Write the model to this file."

@@ -19,9 +19,10 @@ from compiler.cli import arguments
 from compiler.cli.failure import Failed
 from compiler.cli.grouped import grouped
 from compiler.cli.output import console, errors, working
+from compiler.cli.verbose import is_verbose
 
 if TYPE_CHECKING:
-    from compiler.accuracy.exported_check import Checked
+    from compiler.accuracy.exported_check import ExportCheck
     from compiler.frontend.export_request import Exporter, Request
 
 __all__ = ["Done", "How", "export_factory", "export_options", "facts", "is_factory", "model_file", "plan_name", "show"]
@@ -125,7 +126,7 @@ def export_factory(factory: str, output: Path, how: How, *, title: str = "") -> 
 
     try:
         with working("comparing the model with the module"):
-            checked: Checked = check_model(exported, locate=how.locate)
+            checked: ExportCheck = check_model(exported, locate=how.locate)
     except ExportError as error:
         said = str(error)
         raise Failed(said.replace(str(output), title) if title else said) from error
@@ -196,5 +197,4 @@ def _explained(factory: str) -> Iterator[None]:
 
 def _partial_graphs_hidden() -> Any:
     """Hide the graphs that PyTorch prints when an export fails. They fill pages; --verbose shows them."""
-    verbose = click.get_current_context().find_root().params["verbose"]
-    return nullcontext() if verbose else redirect_stderr(io.StringIO())
+    return nullcontext() if is_verbose() else redirect_stderr(io.StringIO())

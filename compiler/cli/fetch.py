@@ -11,6 +11,7 @@ from compiler.cli.failure import Failed
 from compiler.cli.folder import cache_option, only_option, zoo_option
 from compiler.cli.output import console, errors, json_option, print_json, table
 from compiler.cli.progress import Downloads
+from compiler.cli.renamed import Verb
 
 if TYPE_CHECKING:
     from compiler.zoo.fetching import Fetched
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 _STATES = {"known": "in the cache", "new": "downloaded", "failed": "✗"}
 
 
-@click.command(short_help="Download the models for which INDEX.json gives an address.")
+@click.command(cls=Verb, short_help="Download the models for which INDEX.json gives an address.")
 @zoo_option
 @only_option("Fetch only these models: {}. May be repeated.")
 @cache_option

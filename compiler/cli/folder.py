@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from compiler.zoo.baseline import KnownDifference
-    from compiler.zoo.batch import Settings
     from compiler.zoo.compiling import Compiling
     from compiler.zoo.facts import KnownFacts
     from compiler.zoo.index import Entry
+    from compiler.zoo.task_runs import TaskSettings
 
 __all__ = [
     "Selection",
@@ -80,7 +80,7 @@ class Selection:
     only: tuple[str, ...]
     cache: Path | None
 
-    def entries(self, settings: Settings, measures: Path | None = None) -> list[Entry]:
+    def entries(self, settings: TaskSettings, measures: Path | None = None) -> list[Entry]:
         """The models that the expressions select, or all of them. A file of measures adds to those of the models."""
         return entries_of(self.folder, self.only, settings, self.cache, measures)
 
@@ -106,16 +106,16 @@ def _settings(
     results: Path | None,
     resume: bool,
     compiling: Compiling,
-) -> Settings:
+) -> TaskSettings:
     from compiler.processes.memory import is_measured
     from compiler.processes.run import Limits
-    from compiler.zoo.batch import Settings
+    from compiler.zoo.task_runs import TaskSettings
 
     if resume and results is None:
         raise click.UsageError("--resume needs the file of the former results: add --results FILE")
     if memory_limit is not None and not is_measured():
         raise click.UsageError("only Linux reports the memory of a process: leave out --memory-limit")
-    return Settings(jobs, Limits(timeout, memory_limit), results, resume, compiling=compiling)
+    return TaskSettings(jobs, Limits(timeout, memory_limit), results, resume, compiling=compiling)
 
 
 runner_options = grouped(
@@ -161,7 +161,7 @@ runner_options = grouped(
 def entries_of(
     folder: Path,
     only: Sequence[str],
-    settings: Settings | None = None,
+    settings: TaskSettings | None = None,
     cache: Path | None = None,
     measures: Path | None = None,
 ) -> list[Entry]:

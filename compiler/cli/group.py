@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from compiler.cli.verbose import WithVerbose
 from compiler.errors import did_you_mean
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ _LEAST = 0.6
 """The similarity of a suggested name: `run` for `rum`."""
 
 
-class Group(click.Group):
+class Group(WithVerbose, click.Group):
     """A group of commands."""
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:

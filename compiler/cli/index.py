@@ -10,9 +10,10 @@ from compiler.cli import arguments
 from compiler.cli.failure import Failed
 from compiler.cli.given import seed_option, size_option
 from compiler.cli.output import console, errors, json_option, print_json, working
+from compiler.cli.renamed import Verb
 
 
-@click.command(short_help="List the ONNX files of a folder in INDEX.json.")
+@click.command(cls=Verb, short_help="List the ONNX files of a folder in INDEX.json.")
 @click.option("--zoo", "folder", type=arguments.INPUT, required=True, metavar="FOLDER", help="Folder of ONNX files.")
 @size_option
 @seed_option

@@ -37,7 +37,7 @@ class Preparation:
     sizes: dict[str, int]
     packing: Memory
 
-    def check_usage(self, steps: bool) -> None:
+    def check_usage(self, list_steps: bool) -> None:
         """Refuse options that would have no effect."""
         if self.dims and not self.prepared:
             raise click.UsageError("--dim needs --prepared, which compiles a model")
@@ -45,8 +45,8 @@ class Preparation:
             raise click.UsageError("--device needs --prepared")
         if self.sizes and self.device == "cpu":
             raise click.UsageError("--size needs --prepared --device cuda, which runs the plan on random inputs")
-        if steps and self.prepared:
-            raise click.UsageError("--prepared shows every step: leave out --steps")
+        if list_steps and self.prepared:
+            raise click.UsageError("--prepared shows every step: leave out --list-steps")
         if self.alternatives and not self.prepared:
             raise click.UsageError("--alternatives needs --prepared")
 
@@ -124,11 +124,11 @@ preparation_options = grouped(
 
 @click.command(cls=Verb)
 @click.argument("file", type=arguments.INPUT)
-@click.option("--steps", is_flag=True, help="Print every step of a plan, or every node of a model.")
+@click.option("--list-steps", is_flag=True, help="Print every step of a plan, or every node of a model.")
 @preparation_options
 @custom.custom_option
 @json_option
-def command(file: Path, steps: bool, preparation: Preparation, as_json: bool) -> None:
+def command(file: Path, list_steps: bool, preparation: Preparation, as_json: bool) -> None:
     """Show the source, inputs, outputs, constants and operators of FILE, which is a plan or an ONNX model.
 
     With --prepared, the command shows the steps as a session runs them. If FILE is a model, the command compiles the
@@ -152,14 +152,14 @@ def command(file: Path, steps: bool, preparation: Preparation, as_json: bool) ->
 
     \b
     candlec inspect model.plan
-    candlec inspect model.plan --steps
+    candlec inspect model.plan --list-steps
     candlec inspect model.onnx --json
     candlec inspect model.onnx --prepared --dim batch=1
     candlec inspect model.onnx --prepared --alternatives
     candlec inspect model.plan --prepared --device cuda --size batch=8
     candlec inspect model.plan --prepared --device cuda --alternatives
     """
-    preparation.check_usage(steps)
+    preparation.check_usage(list_steps)
     if preparation.prepared:
         preparation.show(file, as_json)
         return
@@ -167,12 +167,12 @@ def command(file: Path, steps: bool, preparation: Preparation, as_json: bool) ->
 
     with working(f"reading {file}"):
         loaded = compiler.Plan.load(file) if _is_plan(file) else _loaded(file)
-    if steps and not as_json:
+    if list_steps and not as_json:
         echo(_text_of(loaded), end=False)
         return
     facts = _plan_facts(loaded) if isinstance(loaded, compiler.Plan) else _model_facts(file, loaded)
     if as_json:
-        print_json({"ok": True, **facts, **(_steps(loaded) if steps else {})})
+        print_json({"ok": True, **facts, **(_steps(loaded) if list_steps else {})})
     else:
         _show(file, facts)
 

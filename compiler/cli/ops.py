@@ -9,6 +9,7 @@ import click
 
 from compiler.cli import arguments
 from compiler.cli.output import console, errors, json_option, print_json, table
+from compiler.cli.renamed import Verb
 from compiler.cli.tables.placement import show_any_gpu
 from compiler.errors import did_you_mean
 
@@ -16,7 +17,7 @@ EXPANDED = "(its ONNX function body)"
 CONTRIB = "contrib/{}"
 
 
-@click.command()
+@click.command(cls=Verb)
 @click.argument("names", nargs=-1, metavar="[OPERATOR]...")
 @arguments.named_device_option("Show which ops would run on this device, and which on the CPU. No GPU is needed.")
 @json_option

@@ -11,12 +11,13 @@ import click
 from compiler.cli import arguments
 from compiler.cli.failure import Failed
 from compiler.cli.output import console
+from compiler.cli.renamed import Verb
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-@click.command(short_help="Write the results as an HTML page.")
+@click.command(cls=Verb, short_help="Write the results as an HTML page.")
 @click.argument("results", nargs=-1, required=True, type=arguments.INPUT)
 @click.option(
     "-o",

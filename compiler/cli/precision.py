@@ -18,9 +18,9 @@ from compiler.cli.renamed import Verb
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from compiler.zoo.batch import Settings
     from compiler.zoo.index import Entry
     from compiler.zoo.precision import Precision
+    from compiler.zoo.task_runs import TaskSettings
 
 COLUMNS = ("model", ">cases", ">plan", ">onnxruntime", ">ratio")
 NOT_MEASURED = "not measured, without a form in double precision or without floating-point outputs"
@@ -55,7 +55,7 @@ def command(
     selection: Selection,
     at_most: float,
     page: Path | None,
-    settings: Settings,
+    settings: TaskSettings,
     as_json: bool,
 ) -> None:
     """Measure the rounding errors of each model's plan and of onnxruntime against the model in double precision.

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from compiler.processes.ending import Ending
-    from compiler.zoo.batch import Settings
     from compiler.zoo.suite import CaseOutcome
+    from compiler.zoo.task_runs import TaskSettings
 
 __all__ = ["check_profile", "profile_option", "profiled"]
 
@@ -25,13 +25,13 @@ def profile_option(function: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--profile", "is_profiled", is_flag=True, help=text)(function)
 
 
-def check_profile(settings: Settings) -> None:
+def check_profile(settings: TaskSettings) -> None:
     """Refuse `--profile` without a file for the profiles."""
     if settings.results is None:
         raise click.UsageError("--profile writes the times of the steps to the file of results: add --results FILE")
 
 
-def profiled(found: Iterable[CaseOutcome], settings: Settings) -> dict[str, Ending]:
+def profiled(found: Iterable[CaseOutcome], settings: TaskSettings) -> dict[str, Ending]:
     """How the profile of each model that has a plan ended, with a report of progress."""
     from compiler.zoo.profiled import profiles
 

@@ -38,7 +38,7 @@ class _Shown:
 
 
 class Models(_Shown):
-    """The progress of tasks, which have the names of their models (`compiler.zoo.batch.Progress`).
+    """The progress of tasks, which have the names of their models (`compiler.zoo.task_runs.TaskProgress`).
 
     Several batches of tasks may follow each other. `what` follows a model's name in a line. `results` is the file that
     keeps the results if Ctrl-C ends the command.

@@ -7,17 +7,25 @@ from typing import TYPE_CHECKING
 import click
 
 from compiler.cli.output import errors
+from compiler.cli.verbose import WithVerbose
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 __all__ = ["FORMER_NAMES", "Verb"]
 
-FORMER_NAMES = {"--dim": "--size", "--model": "--only", "--path": "--zoo"}
-"""Deprecated names of options, with their present names. A verb that has an option `--dim` keeps it."""
+FORMER_NAMES = {
+    "--dim": "--size",
+    "--model": "--only",
+    "--path": "--zoo",
+    "--steps": "--list-steps",
+    "--strict": "--fail-on-bad-rows",
+}
+"""Deprecated names of options, with their present names. They hold in verbs that have the present name, but no option
+with the former one: `candlec run` keeps `--steps`, and verbs that compile a model keep `--dim` and `--strict`."""
 
 
-class Verb(click.Command):
+class Verb(WithVerbose):
     """A verb that accepts the former names of its options."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -21,11 +21,11 @@ from compiler.cli.volumes import lower_when_compiling
 
 if TYPE_CHECKING:
     from compiler import Options, Plan
-    from compiler.accuracy.bisect import WrongResult
-    from compiler.accuracy.crash import Crash
-    from compiler.accuracy.extract import Extracted
-    from compiler.bisect.found import Found
+    from compiler.bisect.crash import Crash
+    from compiler.bisect.error import WrongResult
+    from compiler.bisect.extract import Extracted
     from compiler.bisect.good import Good
+    from compiler.bisect.result import SearchResult
     from compiler.bisect.subject import Subject
     from compiler.zoo.index import Entry
 
@@ -92,15 +92,15 @@ class Search:
 
     def crash(self, model: Path) -> Crash | None:
         """The crash of a model."""
-        from compiler.accuracy.crash import find_crash
+        from compiler.bisect.crash import find_crash
 
         with _phases() as on_phase:
             return find_crash(model, self.given.arrays, **self._compiling, threads=self.threads, on_phase=on_phase)
 
     def error(self, model: Path) -> tuple[WrongResult, Extracted | None]:
         """The wrong result of a model; and its first wrong step as a small model, if the user named a folder for it."""
-        from compiler.accuracy.bisect import find_error
-        from compiler.accuracy.extract import extract_step
+        from compiler.bisect.error import find_error
+        from compiler.bisect.extract import extract_step
 
         shared: dict[str, Any] = {"threads": self.threads, "tolerance": self.tolerance}
         good = self._plan(model)
@@ -112,7 +112,7 @@ class Search:
             self.output.mkdir(parents=True, exist_ok=True)
             return wrong, extract_step(model, wrong, self.output, **shared)
 
-    def change(self, model: Path) -> Found:
+    def change(self, model: Path) -> SearchResult:
         """The change of the memory, the time or the steps of a model's plan."""
         from compiler.bisect.memory import find_memory
         from compiler.bisect.slower import find_time

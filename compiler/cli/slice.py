@@ -10,10 +10,11 @@ from compiler.cli import arguments
 from compiler.cli.compare import records_of
 from compiler.cli.failure import Failed
 from compiler.cli.output import errors, json_option, print_json
+from compiler.cli.renamed import Verb
 from compiler.cli.streams import echo
 
 
-@click.command(short_help="Choose models that cover every operator, rule and kernel form.")
+@click.command(cls=Verb, short_help="Choose models that cover every operator, rule and kernel form.")
 @click.argument("file", type=arguments.INPUT)
 @click.option(
     "--overhead",

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from compiler.zoo.batch import Settings
     from compiler.zoo.facts import Facts, KnownFacts
     from compiler.zoo.index import Entry
+    from compiler.zoo.task_runs import TaskSettings
     from compiler.zoo.timed import Timed
 
-__all__ = ["check_time", "measured", "show_times", "time_option", "time_problems"]
+__all__ = ["check_time", "measured", "show_times", "time_option"]
 
 
 def time_option(help_text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -36,17 +36,14 @@ def check_time(facts: Path | None, device: str, *, unpin: bool = False) -> None:
         raise click.UsageError("--time times plans for the input shapes of a case: leave out --unpin")
 
 
-def measured(checked: Mapping[Entry, Facts], settings: Settings, known: KnownFacts | None = None) -> dict[str, Timed]:
+def measured(
+    checked: Mapping[Entry, Facts], settings: TaskSettings, known: KnownFacts | None = None
+) -> dict[str, Timed]:
     """The times of the models that have a plan, with a report of progress. The facts are those of pinned shapes."""
     from compiler.zoo.timed import times
 
     with Models("time", settings.results) as progress:
         return times(checked, settings, progress, known)
-
-
-def time_problems(times: Mapping[str, Timed]) -> dict[str, str]:
-    """The models that could not be timed, and why not."""
-    return {name: each.problem for name, each in times.items() if each.problem}
 
 
 def show_times(times: Mapping[str, Timed]) -> None:

@@ -22,17 +22,17 @@ from compiler.cli.grouped import grouped
 from compiler.cli.output import console, json_option, print_json
 from compiler.cli.progress import Models
 from compiler.cli.renamed import Verb
-from compiler.cli.times import check_time, measured, show_times, time_option, time_problems
+from compiler.cli.times import check_time, measured, show_times, time_option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from compiler.processes.ending import Ending
     from compiler.zoo.baseline import KnownDifference
-    from compiler.zoo.batch import Settings
     from compiler.zoo.drift import Drift
     from compiler.zoo.facts import KnownFacts
     from compiler.zoo.renewal import Renewal
+    from compiler.zoo.task_runs import TaskSettings
     from compiler.zoo.timed import Timed
 
 
@@ -53,7 +53,7 @@ class Renewing:
         if self.is_timed:
             check_time(self.facts, self.device)
 
-    def run(self, selection: Selection, settings: Settings) -> Renewed:
+    def run(self, selection: Selection, settings: TaskSettings) -> Renewed:
         """Check the models, and write the files."""
         from compiler.zoo.renewal import renewals
 
@@ -96,11 +96,15 @@ class Renewed:
     @property
     def failed(self) -> dict[str, str]:
         """The models that could not be checked or timed, and why not."""
+        from compiler.zoo.timed import time_problems
+
         return {name: each.problem for name, each in self.found.items() if each.problem} | time_problems(self.times)
 
     @property
     def endings(self) -> dict[str, Ending]:
         """How the process of each model ended. If a model could not be timed, the end of its measurement counts."""
+        from compiler.zoo.timed import time_problems
+
         untimed = time_problems(self.times)
         return {name: (self.times if name in untimed else self.found)[name].ending for name in self.found}
 
@@ -127,7 +131,7 @@ class Renewed:
 @json_option
 @click.pass_context
 def command(
-    context: click.Context, selection: Selection, renewing: Renewing, settings: Settings, as_json: bool
+    context: click.Context, selection: Selection, renewing: Renewing, settings: TaskSettings, as_json: bool
 ) -> None:
     """Check the models as `candlec zoo run` does, with and without --unpin, and write the differences to a baseline.
 

@@ -15,7 +15,7 @@ from compiler.cli.output import json_option
 from compiler.cli.renamed import Verb
 
 if TYPE_CHECKING:
-    from compiler.zoo.batch import Settings
+    from compiler.zoo.task_runs import TaskSettings
 
 
 @click.group(cls=Group)
@@ -78,7 +78,9 @@ command.add_command(update.command, "update")
 @runner_options
 @json_option
 @click.pass_context
-def run(context: click.Context, selection: Selection, checking: Checking, settings: Settings, as_json: bool) -> None:
+def run(
+    context: click.Context, selection: Selection, checking: Checking, settings: TaskSettings, as_json: bool
+) -> None:
     """Compile each model, run it on each of its inputs, and compare every output with onnxruntime's.
 
     The command compiles each model with and without optimization, and runs it with one thread and with two, or with
@@ -136,7 +138,7 @@ def run(context: click.Context, selection: Selection, checking: Checking, settin
     candlec zoo run --device cuda
     """
     checking.check_usage(settings)
-    checked = checking.run(selection, settings)
-    checking.report_on(checked, selection.folder, as_json)
-    github.annotate(checked.problems)
-    context.exit(exit_code(checked.endings, checked.is_right))
+    judgment = checking.run(selection, settings)
+    checking.report_on(judgment, selection.folder, as_json)
+    github.annotate(judgment.problems)
+    context.exit(exit_code(judgment.endings, judgment.is_right))

@@ -5,6 +5,9 @@ input or an output of the node. `expansion/` holds the code that the families sh
 when a model has one of its operators.
 """
 
+from compiler.ir import sympy_later  # noqa: F401  (before anything imports onnx_ir)
+
+# isort: split
 from compiler.contrib.expansion.expand import expand, is_known, is_operator, refusals
 from compiler.contrib.expansion.families import FAMILIES
 from compiler.contrib.expansion.node import MICROSOFT

@@ -8,8 +8,8 @@ from typing import Any
 import onnx_ir as ir
 
 from compiler.contrib.expansion.body import FLOAT, Body, Size
-from compiler.contrib.expansion.codes import CODES
 from compiler.contrib.expansion.node import Node, expands
+from compiler.ir.views.quantize import CODES
 
 __all__: list[str] = []
 

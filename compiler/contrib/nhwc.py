@@ -7,8 +7,9 @@ from typing import Any
 import onnx_ir as ir
 
 from compiler.contrib.expansion.body import Body
-from compiler.contrib.expansion.codes import CODES, Codes, rounded
 from compiler.contrib.expansion.node import Node, expands
+from compiler.contrib.expansion.quantized_tensor import QuantizedTensor, rounded
+from compiler.ir.views.quantize import CODES
 
 __all__: list[str] = []
 
@@ -27,7 +28,7 @@ def qlinear_conv(node: Node, new: Body) -> ir.Value:
 @expands("QLinearAveragePool")
 def qlinear_average_pool(node: Node, new: Body) -> ir.Value:
     """`round(average / y_scale + zero point)`, which is not QuantizeLinear's order of operations."""
-    x, y = Codes.read(node, new, 0, "X"), Codes.of_result(node, new, 3, 0, "X")
+    x, y = QuantizedTensor.read(node, new, 0, "X"), QuantizedTensor.of_result(node, new, 3, 0, "X")
     padded = int(node.flag("count_include_pad", False))
     options = {**_window(node), "count_include_pad": padded, "ceil_mode": int(node.flag("ceil_mode", False))}
 
@@ -42,7 +43,7 @@ def qlinear_average_pool(node: Node, new: Body) -> ir.Value:
 @expands("QLinearGlobalAveragePool")
 def qlinear_global_average_pool(node: Node, new: Body) -> ir.Value:
     """The mean of each channel, as codes."""
-    x, y = Codes.read(node, new, 0, "X"), Codes.of_result(node, new, 3, 0, "X")
+    x, y = QuantizedTensor.read(node, new, 0, "X"), QuantizedTensor.of_result(node, new, 3, 0, "X")
     return _pooled(node, new, x.dequantize(new), lambda images: y.quantize(new, new.op("GlobalAveragePool", images)))
 
 

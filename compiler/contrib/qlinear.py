@@ -10,8 +10,8 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from compiler.contrib.expansion.body import FLOAT, Body
-from compiler.contrib.expansion.codes import Codes, rounded
 from compiler.contrib.expansion.node import Node, expands
+from compiler.contrib.expansion.quantized_tensor import QuantizedTensor, rounded
 
 __all__: list[str] = []
 
@@ -19,7 +19,8 @@ __all__: list[str] = []
 @expands("QLinearAdd")
 def qlinear_add(node: Node, new: Body) -> ir.Value:
     """`round(a · A_scale/C_scale + fixed + b · B_scale/C_scale)`, where `fixed` holds the three zero points."""
-    a, b, c = Codes.read(node, new, 0, "A"), Codes.read(node, new, 3, "B"), Codes.of_result(node, new, 6, 0, "A")
+    a, b = QuantizedTensor.read(node, new, 0, "A"), QuantizedTensor.read(node, new, 3, "B")
+    c = QuantizedTensor.of_result(node, new, 6, 0, "A")
     ratios = [new.op("Div", each.scale, c.scale) for each in (a, b)]
     zeros = [new.op("Mul", ratio, each.zero_as_float(new)) for each, ratio in zip((a, b), ratios, strict=True)]
     fixed = new.op("Sub", c.zero_as_float(new), new.op("Add", *zeros))
@@ -30,7 +31,8 @@ def qlinear_add(node: Node, new: Body) -> ir.Value:
 @expands("QLinearMul")
 def qlinear_mul(node: Node, new: Body) -> ir.Value:
     """`round((a - zero of A) · (b - zero of B) · A_scale · B_scale / C_scale + zero of C)`."""
-    a, b, c = Codes.read(node, new, 0, "A"), Codes.read(node, new, 3, "B"), Codes.of_result(node, new, 6, 0, "A")
+    a, b = QuantizedTensor.read(node, new, 0, "A"), QuantizedTensor.read(node, new, 3, "B")
+    c = QuantizedTensor.of_result(node, new, 6, 0, "A")
     product = new.op("Mul", *(new.op("Sub", each.as_float(new), each.zero_as_float(new)) for each in (a, b)))
     ratio = new.op("Div", new.op("Mul", a.scale, b.scale), c.scale)
     return rounded(new, new.op("Add", new.op("Mul", product, ratio), c.zero_as_float(new)), c.dtype)
@@ -39,14 +41,14 @@ def qlinear_mul(node: Node, new: Body) -> ir.Value:
 @expands("QLinearLeakyRelu")
 def qlinear_leaky_relu(node: Node, new: Body) -> ir.Value:
     """`LeakyRelu` of codes."""
-    x, y = Codes.read(node, new, 0, "X"), Codes.of_result(node, new, 3, 0, "X")
+    x, y = QuantizedTensor.read(node, new, 0, "X"), QuantizedTensor.of_result(node, new, 3, 0, "X")
     return y.quantize(new, new.op("LeakyRelu", x.dequantize(new), alpha=node.float("alpha", 0.01)))
 
 
 @expands("QLinearSigmoid")
 def qlinear_sigmoid(node: Node, new: Body) -> ir.Value:
     """`Sigmoid` of codes."""
-    x, y = Codes.read(node, new, 0, "X"), Codes.of_result(node, new, 3, 0, "X")
+    x, y = QuantizedTensor.read(node, new, 0, "X"), QuantizedTensor.of_result(node, new, 3, 0, "X")
     return y.quantize(new, new.op("Sigmoid", x.dequantize(new)))
 
 
@@ -56,7 +58,7 @@ def qlinear_softmax(node: Node, new: Body) -> ir.Value:
 
     The result is `round(softmax · floor(1 / y_scale)) + zero point`.
     """
-    x, y = Codes.read(node, new, 0, "X"), Codes.of_result(node, new, 3, 0, "X")
+    x, y = QuantizedTensor.read(node, new, 0, "X"), QuantizedTensor.of_result(node, new, 3, 0, "X")
     is_old = node.int("opset") < 13
     axis = node.int("axis", -1)
     floats = x.dequantize(new)
@@ -73,8 +75,8 @@ def qlinear_softmax(node: Node, new: Body) -> ir.Value:
 @expands("QLinearWhere")
 def qlinear_where(node: Node, new: Body) -> ir.Value:
     """`Where` of codes."""
-    x, y = Codes.read(node, new, 1, "X"), Codes.read(node, new, 4, "Y")
-    z = Codes.of_result(node, new, 7, 1, "X")
+    x, y = QuantizedTensor.read(node, new, 1, "X"), QuantizedTensor.read(node, new, 4, "Y")
+    z = QuantizedTensor.of_result(node, new, 7, 1, "X")
     chosen = [z.quantize(new, each.dequantize(new)) for each in (x, y)]
     return new.op("Where", node.input(0), *chosen)
 
@@ -85,6 +87,6 @@ def qlinear_concat(node: Node, new: Body) -> ir.Value:
     count, left = divmod(len(node.inputs) - 2, 3)
     if left or count < 1:
         node.refuse("CC0205", "QLinearConcat needs a scale and a zero point after each operand")
-    y = Codes.of_result(node, new, 0, 1, "Y_zero_point")
-    operands = [Codes.read(node, new, 2 + 3 * at, f"inputs[{3 * at}]") for at in range(count)]
+    y = QuantizedTensor.of_result(node, new, 0, 1, "Y_zero_point")
+    operands = [QuantizedTensor.read(node, new, 2 + 3 * at, f"inputs[{3 * at}]") for at in range(count)]
     return new.op("Concat", *(y.quantize(new, each.dequantize(new)) for each in operands), axis=node.int("axis"))

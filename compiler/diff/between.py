@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from compiler.accuracy.bisect import made_for
+from compiler.accuracy.run_inputs import made_for
 from compiler.diff.changes import constant_changes, end_changes, node_changes
 from compiler.diff.numbers import compare_runs
 from compiler.diff.of_model import model_facts, model_graph
@@ -23,7 +23,7 @@ from compiler.zoo.facts import Facts, facts_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from compiler.accuracy.bisect import Inputs
+    from compiler.accuracy.run_inputs import Inputs
     from compiler.diff.changes import ConstantChange, EndChange, NodeChange
     from compiler.diff.graph import Graph
     from compiler.diff.numbers import Numbers

@@ -42,7 +42,7 @@ def conv_transpose(node: Node, build: PlanBuilder) -> Value:
     window = WindowView.read(node)
     axes = spatial_axes(node, window)
     epilogue, inputs = with_epilogue(node, 3)
-    extra = node.ints("output_padding", [0] * axes)
+    extra = list(window.output_padding_of(axes))
     if len(extra) != axes or min(extra, default=0) < 0:
         node.refuse("CC0202", f"output_padding {extra} is not a number for each of {axes} axes")
     op = ops.ConvTranspose(
@@ -50,7 +50,7 @@ def conv_transpose(node: Node, build: PlanBuilder) -> Value:
         dilations=dilations(node, window, axes),
         pads=padding(node, window, axes),
         output_padding=extra,
-        output_shape=_output_shape(node, axes),
+        output_shape=_output_shape(node, window, axes),
         groups=groups(node, window),
         epilogue=epilogue,
     )
@@ -89,12 +89,11 @@ def groups(node: Node, window: WindowView[Value]) -> int:
     return window.groups
 
 
-def _output_shape(node: Node, axes: int) -> list[int] | None:
+def _output_shape(node: Node, window: WindowView[Value], axes: int) -> list[int] | None:
     """The spatial sizes of `output_shape`, which may include the batch and channel sizes, as in onnxruntime."""
-    shape = node.ints("output_shape", None)
-    if not shape:
+    sizes = window.output_sizes_of(axes)
+    if sizes is None:
         return None
-    sizes = shape[2:] if len(shape) == axes + 2 else shape
     if len(sizes) != axes or min(sizes) < 0:
-        node.refuse("CC0202", f"output_shape {shape} is not a size for each of {axes} axes")
-    return sizes
+        node.refuse("CC0202", f"output_shape {list(window.output_shape or ())} is not a size for each of {axes} axes")
+    return list(sizes)

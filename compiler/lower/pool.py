@@ -23,7 +23,8 @@ def _window(node: Node, view: WindowView[Value]) -> ops.PoolWindow:
 @lowers("MaxPool", newest=22)
 def max_pool(node: Node, build: PlanBuilder) -> Value | tuple[Value, ...]:
     """`MaxPool`, with or without indices."""
-    op = ops.MaxPool(window=_window(node, WindowView.read(node)), column_major=node.flag("storage_order", False))
+    view = WindowView.read(node)
+    op = ops.MaxPool(window=_window(node, view), column_major=view.column_major)
     return build(op, node.input(0), outputs=2) if node.uses_output(1) else build(op, node.input(0))
 
 

@@ -16,7 +16,7 @@ import onnx_ir as ir
 from compiler.ir import onnx_schema
 from compiler.ir.graph import CODES_ELEMENTWISE, PLAN_DOMAIN, constant_of, same_shape
 from compiler.ir.views.concat import ConcatView
-from compiler.ir.views.reduce import REDUCTIONS, axes_of, keeps_axes
+from compiler.ir.views.reduce import REDUCTIONS, ReduceView
 from compiler.passes.drop_noops import DropReshape
 from compiler.passes.merge_reshapes import MergeReshapes
 from compiler.rewrite.pattern import AnyOf, Match, Op, Var
@@ -209,9 +209,10 @@ class SinkBelowConcat(FindingRule[MovedAxis]):
 
 @dataclass(frozen=True)
 class _Reduced:
-    """The permutation of a reduction's input, and the reduced axes, which are negative."""
+    """The permutation of a reduction's input, its view, and the reduced axes, which are negative."""
 
     perm: Permutation
+    view: ReduceView[ir.Value]
     axes: tuple[int, ...]
 
 
@@ -222,26 +223,20 @@ class SinkBelowReduction(FindingRule[_Reduced]):
 
     def check(self, match: Match) -> _Reduced | str:
         """The axes are known constants."""
-        perm, axes = permutation_of(match.node("transpose")), axes_of(match.root)
-        return "the axes are not known" if perm is None or axes is None else _Reduced(perm, axes)
+        perm, view = permutation_of(match.node("transpose")), ReduceView[ir.Value].of(match.root)
+        axes = None if perm is None or view is None else view.known_axes(len(perm))
+        return "the axes are not known" if perm is None or view is None or axes is None else _Reduced(perm, view, axes)
 
     def rewrite(self, match: Match, found: _Reduced, new: Rewriter) -> ir.Value:
         """The reduction of the untransposed value, then the transpose."""
         root, perm = match.root, found.perm
         reduced = sorted(perm[axis] for axis in found.axes)
-        inner = new.like(root, match["x"], *_axes(root, reduced, new))
-        if "axes" in root.attributes:
-            new.nodes[-1].attributes["axes"] = ir.AttrInt64s("axes", reduced)
-        left = perm if keeps_axes(root) else _renumbered([axis for axis in perm if axis not in reduced])
+        arrays, attributes = found.view.with_axes(reduced)
+        inner = new.like(root, match["x"], *(new.constant(array, "axes") for array in arrays), **attributes)
+        left = perm if found.view.keepdims else _renumbered([axis for axis in perm if axis not in reduced])
         output = root.outputs[0]
         shape = reordered_shape(output.shape, inverse(left))
         return new.op("Transpose", typed(inner, output.type, shape), perm=list(left))
-
-
-def _axes(root: ir.Node, reduced: list[int], new: Rewriter) -> list[ir.Value]:
-    """The input with the axes, if the operator has one."""
-    given = root.inputs[1] if len(root.inputs) > 1 else None
-    return [] if given is None else [new.constant(np.array(reduced, np.int64), "axes")]
 
 
 def _renumbered(axes: list[int]) -> Permutation:

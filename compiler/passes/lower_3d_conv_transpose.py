@@ -58,10 +58,10 @@ class _Depth:
         return self.dilation == 1 and self.taps == self.stride
 
     @classmethod
-    def of(cls, node: ir.Node, x: ir.Value, window: Window) -> _Depth:
+    def of(cls, view: WindowView[ir.Value], x: ir.Value, window: Window) -> _Depth:
         """The depth axis of a node; see the runtime's operator ConvTranspose for the sizes."""
         stride, dilation, taps = window.strides[0], window.dilations[0], window.kernel[0]
-        extra, asked = _numbers(node, "output_padding")[0], _output_shape(node)
+        extra, asked = _output_padding(view)[0], _output_sizes(view)
         reach = (taps - 1) * dilation + 1 + extra
         made = ((taps - 1) * dilation // stride + 1) * stride  # beyond the first plane of the last group
         if asked is None and window.auto_pad in ("NOTSET", "VALID"):
@@ -85,12 +85,12 @@ def _conv_transpose(node: ir.Node, new: Volumes) -> list[ir.Value]:
     view, shape = WindowView[ir.Value].of(node), static_shape(weights)
     if view is None or weights is None or shape is None or view.groups < 1:
         raise UnloweredError("the sizes of its weights or its groups are not known")
-    depth, bias = _Depth.of(node, x, window), node.inputs[2] if len(node.inputs) > 2 else None
+    depth, bias = _Depth.of(view, x, window), node.inputs[2] if len(node.inputs) > 2 else None
     images = new.add("Transpose", x, perm=_PLANES_FIRST)
     flat = new.reshape(images, [[(x, 0), (x, 2)], [(x, 1)], [(x, 3)], [(x, 4)]])
-    asked = _output_shape(node)
+    asked = _output_sizes(view)
     given = window.attributes((1, 2)) | {
-        "output_padding": _numbers(node, "output_padding")[1:],
+        "output_padding": _output_padding(view)[1:],
         "output_shape": None if asked is None else asked[1:],
     }
     is_biased = bias is not None and depth.is_apart and depth.after >= 0 and view.groups == 1
@@ -103,23 +103,20 @@ def _conv_transpose(node: ir.Node, new: Volumes) -> list[ir.Value]:
     return [new.add("Transpose", result, perm=_PLANES_FIRST)]
 
 
-def _numbers(node: ir.Node, name: str) -> list[int]:
-    """An attribute with a number for each axis; zeros if it is absent."""
-    attribute = node.attributes.get(name)
-    numbers = [0] * _AXES if attribute is None else [*attribute.as_ints()]
+def _output_padding(view: WindowView[ir.Value]) -> list[int]:
+    """The size that the node adds after each axis of its result."""
+    numbers = [*view.output_padding_of(_AXES)]
     if len(numbers) != _AXES or min(numbers) < 0:
-        raise UnloweredError(f"{name} {numbers} is not a number for each of {_AXES} axes")
+        raise UnloweredError(f"output_padding {numbers} is not a number for each of {_AXES} axes")
     return numbers
 
 
-def _output_shape(node: ir.Node) -> list[int] | None:
-    """The sizes of the attribute, which may include those of the batch and the channels; `None` without it."""
-    attribute = node.attributes.get("output_shape")
-    sizes = [] if attribute is None else [*attribute.as_ints()]
-    sizes = sizes[2:] if len(sizes) == _AXES + 2 else sizes
-    if sizes and (len(sizes) != _AXES or min(sizes) < 0):
-        raise UnloweredError(f"output_shape {sizes} is not a size for each of {_AXES} axes")
-    return sizes or None
+def _output_sizes(view: WindowView[ir.Value]) -> list[int] | None:
+    """The sizes of the result's spatial axes; `None` if the node does not state them."""
+    sizes = view.output_sizes_of(_AXES)
+    if sizes is not None and (len(sizes) != _AXES or min(sizes) < 0):
+        raise UnloweredError(f"output_shape {[*sizes]} is not a size for each of {_AXES} axes")
+    return None if sizes is None else [*sizes]
 
 
 def _flat_weights(weights: ir.Value, new: Volumes) -> ir.Value:

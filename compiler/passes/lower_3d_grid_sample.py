@@ -15,11 +15,12 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler.ir.graph import rank, static_shape
+from compiler.ir.views.grid_sample import GridSampleView
 from compiler.rewrite.volume import UnloweredError, Volumes, lowering_pass, volume
 
 __all__ = ["lower_3d_grid_sample"]
 
-_LINEAR = ("linear", "bilinear")
+_MODES = ("linear", "nearest")
 _PADDINGS = ("zeros", "border", "reflection")
 _FARTHEST = 2.0**62
 """The limit of coordinates, which int64 must hold."""
@@ -115,7 +116,7 @@ class _Sampler:
 def _grid_sample(node: ir.Node, new: Volumes) -> list[ir.Value]:
     """`GridSample(x, grid)`, with a grid `[N, D', H', W', 3]` of coordinates `(x, y, z)`."""
     x, grid = volume(node), node.inputs[1]
-    sampler = _sampler(node, x, grid, new)
+    sampler = _sampler(node, x, new)
     pixels = sampler.pixels(new.add("Cast", grid, to=sampler.kind))
     if sampler.is_linear:
         result = _interpolated(sampler, pixels, new)
@@ -125,12 +126,14 @@ def _grid_sample(node: ir.Node, new: Volumes) -> list[ir.Value]:
     return [new.add("Transpose", result, perm=(0, 4, 1, 2, 3))]
 
 
-def _sampler(node: ir.Node, x: ir.Value, grid: ir.Value | None, new: Volumes) -> _Sampler:
+def _sampler(node: ir.Node, x: ir.Value, new: Volumes) -> _Sampler:
     """The sampler of a node with valid attributes and types."""
-    mode, padding, corners = (node.attributes.get(name) for name in ("mode", "padding_mode", "align_corners"))
-    how, outside = ("linear" if mode is None else mode.value), ("zeros" if padding is None else padding.value)
-    if how not in (*_LINEAR, "nearest") or outside not in _PADDINGS:
-        raise UnloweredError(f"it has mode {how!r} with padding {outside!r}")
+    view = GridSampleView[ir.Value].of(node)
+    if view is None:
+        raise UnloweredError("an attribute has the wrong type")
+    if view.mode not in _MODES or view.padding not in _PADDINGS:
+        raise UnloweredError(f"it has mode {view.mode!r} with padding {view.padding!r}")
+    grid, is_linear = view.grid, view.mode == "linear"
     if grid is None or rank(grid) != rank(x) or grid.shape is None or grid.shape.dims[-1] != 3:
         raise UnloweredError("its grid is not [N, D, H, W, 3]")
     pair = (None if x.shape is None else x.shape.dims[0], grid.shape.dims[0])
@@ -138,10 +141,10 @@ def _sampler(node: ir.Node, x: ir.Value, grid: ir.Value | None, new: Volumes) ->
         raise UnloweredError(f"it has {pair[0]} images and {pair[1]} grids")
     if x.dtype is None or grid.dtype is None or not grid.dtype.is_floating_point():
         raise UnloweredError("the type of its image or of its grid is not known")
-    if how != "nearest" and not x.dtype.is_floating_point():
+    if is_linear and not x.dtype.is_floating_point():
         raise UnloweredError(f"{x.dtype} numbers cannot be interpolated")
     kind = ir.DataType.DOUBLE if grid.dtype == ir.DataType.DOUBLE else ir.DataType.FLOAT
-    return _Sampler(x, how != "nearest", outside, corners is not None and corners.value == 1, kind, new)
+    return _Sampler(x, is_linear, view.padding, view.align_corners, kind, new)
 
 
 def _interpolated(sampler: _Sampler, pixels: ir.Value, new: Volumes) -> ir.Value:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from compiler.ir.views.window import WindowView
 from compiler.rewrite.volume import Sizes, UnloweredError, Volumes, lowering_pass, volume
 from compiler.rewrite.window_axes import Window
 
@@ -46,10 +47,10 @@ def _max_pool(node: ir.Node, new: Volumes) -> list[ir.Value]:
     """
     if len(node.outputs) < 2 or not (node.outputs[1].uses() or node.outputs[1].is_graph_output()):
         return _pool(node, new)
-    order = node.attributes.get("storage_order")
-    if order is not None and order.value != 0:
-        raise UnloweredError("its indices count columns before rows (storage_order)")
     x, window = volume(node), Window.of(node)
+    view = WindowView[ir.Value].of(node)
+    if view is None or view.column_major:
+        raise UnloweredError("its indices count columns before rows (storage_order)")
     planes, first = new.again(node, new.reshape(x, _planes(x)), outputs=2, **window.attributes(_PLANE))
     rows, second = new.again(node, new.reshape(planes, _rows(x, planes)), outputs=2, **window.attributes(_DEPTH))
     indices = new.add("Gather", new.reshape(first, [[(first, axis) for axis in range(4)]]), second)

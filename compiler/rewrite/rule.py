@@ -166,9 +166,12 @@ class Rewriter:
         self.nodes.append(node)
         return node.outputs[0] if outputs is None else tuple(node.outputs)
 
-    def like(self, node: ir.Node, *inputs: ir.Value | None) -> ir.Value:
-        """Creates a node with one output, the operator, version and attributes of `node`, and these inputs."""
-        given: dict[str, Any] = {**node.attributes}
+    def like(self, node: ir.Node, *inputs: ir.Value | None, **attributes: Any) -> ir.Value:
+        """Creates a node with one output, the operator and version of `node`, and these inputs.
+
+        It has the attributes of `node`, except those that are given.
+        """
+        given: dict[str, Any] = {**node.attributes, **attributes}
         result: ir.Value = self.op(node.op_type, *inputs, domain=node.domain, version=node.version, **given)
         return result
 

@@ -128,7 +128,8 @@ class SinkBelowGather(FindingRule[MovedAxis]):
 
 
 def _takes_one(node: ir.Node) -> bool:
-    places = constant_of(node.inputs[1]) if node.op_identifier() == ("", "Gather", "") else None
+    view = GatherView[ir.Value].of(node) if node.op_type == "Gather" else None
+    places = None if view is None else constant_of(view.indices)
     return places is not None and places.ndim == 0
 
 

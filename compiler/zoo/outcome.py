@@ -21,6 +21,9 @@ SHAPES: tuple[Shapes, ...] = ("pinned", "unpinned")
 ENDED_EARLY: tuple[Verdict, ...] = ("timed out", "out of memory", "crashed")
 """The verdicts on a model whose process reached a limit or crashed."""
 
+_FORMER_KEYS = {"way": "variant"}
+"""Deprecated key of an outcome → its present key."""
+
 
 @dataclass(frozen=True)
 class Variant:
@@ -79,8 +82,9 @@ class Outcome:
 
     @classmethod
     def from_unjudged(cls, data: Mapping[str, Any]) -> Outcome:
-        """The outcome of `unjudged`."""
-        fields: dict[str, Any] = {key: tuple(each) if isinstance(each, list) else each for key, each in data.items()}
+        """The outcome of `unjudged`. Files of earlier versions have the variant under the key `way`."""
+        named = {_FORMER_KEYS.get(key, key): each for key, each in data.items()}
+        fields: dict[str, Any] = {key: tuple(each) if isinstance(each, list) else each for key, each in named.items()}
         return cls(**{**fields, "share": math.inf if data["share"] is None else data["share"]})
 
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from compiler.zoo import tasks
 from compiler.zoo.asked import Measure
-from compiler.zoo.batch import endings_of
+from compiler.zoo.task_runs import endings_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from compiler.accuracy.precision import Errors
     from compiler.processes.ending import Ending
-    from compiler.zoo.batch import Progress, Settings
     from compiler.zoo.index import Entry
+    from compiler.zoo.task_runs import TaskProgress, TaskSettings
 
 __all__ = ["Precision", "precisions"]
 
@@ -38,7 +38,7 @@ class Precision:
 
 
 def precisions(
-    entries: Sequence[Entry], at_most: float, settings: Settings, progress: Progress | None = None
+    entries: Sequence[Entry], at_most: float, settings: TaskSettings, progress: TaskProgress | None = None
 ) -> list[Precision]:
     """Measure the models, in the same order. A ratio of more than `at_most` is a problem.
 

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 
 from compiler.zoo import tasks
 from compiler.zoo.asked import Profile
-from compiler.zoo.batch import endings_of
+from compiler.zoo.task_runs import endings_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from compiler.processes.ending import Ending
-    from compiler.zoo.batch import Progress, Settings
     from compiler.zoo.index import Entry
     from compiler.zoo.outcome import Shapes
+    from compiler.zoo.task_runs import TaskProgress, TaskSettings
 
 __all__ = ["problem_of", "profiles"]
 
 
 def profiles(
-    entries: Iterable[Entry], shapes: Shapes, device: str, settings: Settings, progress: Progress | None = None
+    entries: Iterable[Entry], shapes: Shapes, device: str, settings: TaskSettings, progress: TaskProgress | None = None
 ) -> dict[str, Ending]:
     """Profile models that have plans. Returns how each profile ended, by model.
 

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 from compiler.zoo import tasks
 from compiler.zoo.asked import Check
 from compiler.zoo.baseline import renewed
-from compiler.zoo.batch import endings_of
 from compiler.zoo.facts import facts_of_check
 from compiler.zoo.judge import outcomes_of
 from compiler.zoo.outcome import ENDED_EARLY, SHAPES, together
+from compiler.zoo.task_runs import endings_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from compiler.processes.ending import Ending
     from compiler.zoo.baseline import KnownDifference
-    from compiler.zoo.batch import Progress, Settings
     from compiler.zoo.facts import Facts
     from compiler.zoo.index import Entry
     from compiler.zoo.outcome import Outcome, Shapes
+    from compiler.zoo.task_runs import TaskProgress, TaskSettings
 
 __all__ = ["Renewal", "renewals"]
 
@@ -43,8 +43,8 @@ class Renewal:
 def renewals(
     entries: Sequence[Entry],
     known: Mapping[str, KnownDifference],
-    settings: Settings,
-    progress: Progress | None = None,
+    settings: TaskSettings,
+    progress: TaskProgress | None = None,
     device: str = "cpu",
 ) -> list[Renewal]:
     """Check the models on a device, and return the new entries in the same order.

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from compiler.processes.run import Limits
 from compiler.zoo import tasks
 from compiler.zoo.asked import Check
-from compiler.zoo.batch import Settings, endings_of
 from compiler.zoo.index import Entry, read_index
 from compiler.zoo.judge import judged, outcomes_of, outdated
 from compiler.zoo.measures import with_measures
 from compiler.zoo.outcome import together
 from compiler.zoo.select import selected
+from compiler.zoo.task_runs import TaskSettings, endings_of
 
 if TYPE_CHECKING:
     import os
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from compiler.processes.ending import Ending
     from compiler.zoo.baseline import KnownDifference
-    from compiler.zoo.batch import Progress
     from compiler.zoo.facts import Facts
     from compiler.zoo.outcome import Outcome, Result, Shapes
+    from compiler.zoo.task_runs import TaskProgress
 
 __all__ = ["Case", "CaseOutcome", "cases", "check_all", "run"]
 
@@ -48,7 +48,7 @@ class Case:
 
         Raises: as `run`.
         """
-        [outcome] = check_all([self], Settings(jobs=1, limits=Limits(timeout, memory_limit)))
+        [outcome] = check_all([self], TaskSettings(jobs=1, limits=Limits(timeout, memory_limit)))
         return outcome
 
 
@@ -152,10 +152,12 @@ def run(
     """
     chosen = cases(folder, shapes=shapes, only=only, baseline=baseline, device=device, cache=cache, measures=measures)
     file = None if results is None else Path(results)
-    return check_all(chosen, Settings(jobs, Limits(timeout, memory_limit), file, resume))
+    return check_all(chosen, TaskSettings(jobs, Limits(timeout, memory_limit), file, resume))
 
 
-def check_all(chosen: Sequence[Case], settings: Settings, progress: Progress | None = None) -> list[CaseOutcome]:
+def check_all(
+    chosen: Sequence[Case], settings: TaskSettings, progress: TaskProgress | None = None
+) -> list[CaseOutcome]:
     """The outcomes of cases, in the same order. All of them have the same device.
 
     Raises: as `run`.

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 from compiler.zoo import tasks
 from compiler.zoo.asked import Time
-from compiler.zoo.batch import endings_of
 from compiler.zoo.facts import Facts
 from compiler.zoo.pace import TIME, Pace, is_slower
 from compiler.zoo.results import Results
+from compiler.zoo.task_runs import endings_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from compiler.processes.ending import Ending
-    from compiler.zoo.batch import Progress, Settings
     from compiler.zoo.drift import FactsByModel
     from compiler.zoo.facts import KnownFacts
     from compiler.zoo.index import Entry
+    from compiler.zoo.task_runs import TaskProgress, TaskSettings
 
-__all__ = ["Timed", "last_measurement", "times", "with_times"]
+__all__ = ["Timed", "last_measurement", "time_problems", "times", "with_times"]
 
 _PROCESSES = 3
 """The number of processes of a measurement. The processes of a second measurement have the numbers after it."""
@@ -59,8 +59,8 @@ class Timed:
 
 def times(
     checked: Mapping[Entry, Facts],
-    settings: Settings,
-    progress: Progress | None = None,
+    settings: TaskSettings,
+    progress: TaskProgress | None = None,
     known: KnownFacts | None = None,
 ) -> dict[str, Timed]:
     """Time the models that have a plan, one process at a time. `checked` has the facts of their pinned shapes.
@@ -83,6 +83,11 @@ def last_measurement(endings: Mapping[int, Ending]) -> list[Ending]:
     return second or [ending for _, ending in sorted(endings.items())]
 
 
+def time_problems(times: Mapping[str, Timed]) -> dict[str, str]:
+    """The models that could not be timed, and why not."""
+    return {name: each.problem for name, each in times.items() if each.problem}
+
+
 def with_times(found: FactsByModel, timed: Mapping[str, Timed]) -> FactsByModel:
     """The facts of models with the times of their pinned shapes."""
     made = {name: dict(by_shapes) for name, by_shapes in found.items()}
@@ -94,7 +99,7 @@ def with_times(found: FactsByModel, timed: Mapping[str, Timed]) -> FactsByModel:
     return made
 
 
-def _forget(levels: Mapping[Entry, str], settings: Settings) -> None:
+def _forget(levels: Mapping[Entry, str], settings: TaskSettings) -> None:
     """Remove the former lines of these models from the file of results, except those that count with `resume`."""
     if settings.results is None:
         return
@@ -105,7 +110,7 @@ def _forget(levels: Mapping[Entry, str], settings: Settings) -> None:
 
 
 def _measured(
-    levels: Mapping[Entry, str], numbers: Iterable[int], settings: Settings, progress: Progress | None
+    levels: Mapping[Entry, str], numbers: Iterable[int], settings: TaskSettings, progress: TaskProgress | None
 ) -> dict[str, Timed]:
     """The measurements of models with these numbers of processes. A model that fails is not timed any more."""
     endings: dict[Entry, list[Ending]] = {entry: [] for entry in levels}

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+
+import click
 import numpy as np
 import pytest
 
+from compiler import cli
 from compiler.cli import main
 
 MODEL = """
@@ -29,3 +33,10 @@ def run(*arguments: str) -> int:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     return int(ended.value.code or 0)
+
+
+def verbs() -> dict[str, click.Command]:
+    """Every verb, and every verb of a group, such as `zoo run`."""
+    found = {name: importlib.import_module(f"compiler.cli.{name}").command for name in cli.VERBS}
+    groups = {name: each for name, each in found.items() if isinstance(each, click.Group)}
+    return found | {f"{name} {key}": sub for name, group in groups.items() for key, sub in group.commands.items()}

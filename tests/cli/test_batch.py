@@ -41,7 +41,7 @@ def test_batch_writes_parts_and_counts_rows(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_strict_makes_bad_rows_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(*ARGUMENTS, "--strict", "--json") == 1
+    assert run(*ARGUMENTS, "--fail-on-bad-rows", "--json") == 1
     summary = json.loads(capsys.readouterr().out)
     assert [summary[key] for key in ("ok", "rows", "written", "bad", "known", "parts", "batch", "device")] == [
         *(False, 4, 3, 1, 0),

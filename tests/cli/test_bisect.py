@@ -10,7 +10,7 @@ import onnx
 import onnx.parser
 import pytest
 
-from compiler.accuracy import crash
+from compiler.bisect import crash
 from tests import broken_passes
 from tests.cli.command import REFUSED, run
 

@@ -54,9 +54,9 @@ def test_inspect_prints_the_steps_of_a_plan(folder: Path, capsys: pytest.Capture
     onnx.save(onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["": 20]> {graph}'), "flat.onnx")
     run("compile", "flat.onnx", "--no-optimize")
     capsys.readouterr()
-    assert run("inspect", "flat.plan", "--steps") == 0
+    assert run("inspect", "flat.plan", "--list-steps") == 0
     assert "%1:y = Flatten(%0:x, axis=1): float32 [batch, 3]\n" in capsys.readouterr().out
-    assert run("inspect", "flat.plan", "--steps", "--json") == 0
+    assert run("inspect", "flat.plan", "--list-steps", "--json") == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["operators"] == {"Flatten": 1}
     assert shown["steps"] == [
@@ -73,11 +73,11 @@ def test_inspect_prints_the_steps_of_a_plan(folder: Path, capsys: pytest.Capture
 
 def test_inspect_prints_the_nodes_of_a_model(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     onnx.save(onnx.parser.parse_model(HOLDING), "holding.onnx")
-    assert run("inspect", "holding.onnx", "--steps") == 0
+    assert run("inspect", "holding.onnx", "--list-steps") == 0
     printed = capsys.readouterr().out
     assert "y = If(c)\n" in printed
     assert "  else_branch:\n    b = Mul(x, w)\n" in printed
-    assert run("inspect", "holding.onnx", "--steps", "--json") == 0
+    assert run("inspect", "holding.onnx", "--list-steps", "--json") == 0
     shown = json.loads(capsys.readouterr().out)
     (node,) = shown["steps"]
     assert (node["op"], node["inputs"], node["outputs"], shown["functions"]) == ("If", ["c"], ["y"], [])
@@ -90,11 +90,11 @@ def test_inspect_prints_functions_too(folder: Path, capsys: pytest.CaptureFixtur
     <domain: "own", opset_import: ["": 20]>
     scale <by> (x) => (y) { k = Constant <value_float: float = @by> () y = Mul (x, k) }"""
     onnx.save(onnx.parser.parse_model(text), "scaled.onnx")
-    assert run("inspect", "scaled.onnx", "--steps") == 0
+    assert run("inspect", "scaled.onnx", "--list-steps") == 0
     printed = capsys.readouterr().out
     assert "function own.scale:\n  input x" in printed
     assert "  k = Constant(value_float=@by)\n" in printed
-    assert run("inspect", "scaled.onnx", "--steps", "--json") == 0
+    assert run("inspect", "scaled.onnx", "--list-steps", "--json") == 0
     (function,) = json.loads(capsys.readouterr().out)["functions"]
     assert [each["op"] for each in function["steps"]] == ["Constant", "Mul"]
     assert function["steps"][0]["attributes"] == {"value_float": "@by"}

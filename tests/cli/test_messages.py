@@ -41,7 +41,7 @@ USAGE = [
         "  help: `candlec compile --help` lists the passes\n",
     ),
     (["compile", "echo.onnx", "--size", "batch=2"], "leave it out, or add one of them; --dim fixes a dimension\n"),
-    (["inspect", "echo.plan", "--prepared", "--steps"], "--prepared shows every step: leave out --steps\n"),
+    (["inspect", "echo.plan", "--prepared", "--list-steps"], "--prepared shows every step: leave out --list-steps\n"),
     (["compile", "echo.onnx", "--passes", "sort_nodes"], "--passes: sort_nodes always runs: leave it out\n"),
 ]
 

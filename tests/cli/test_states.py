@@ -49,7 +49,7 @@ def test_compile_shows_the_pairs(cache: Path, asked: list[str], capsys: pytest.C
         {"output": "present_x", "input": "past_x", "axis": 2},
         {"output": "state_out", "input": "state", "axis": None},
     ]
-    assert run("inspect", "cache.plan", "--steps") == 0
+    assert run("inspect", "cache.plan", "--list-steps") == 0
 
 
 @pytest.mark.parametrize("compiled", [True, False], ids=["compiled with a state", "compiled without"])

@@ -37,7 +37,7 @@ def candlec(*arguments: str, stdout: int = subprocess.PIPE, **environment: str) 
         (["ops"], ""),
         (["ops", "--json"], ""),
         (["check", "echo.onnx", "--json"], ""),
-        (["inspect", "echo.onnx", "--steps"], ""),
+        (["inspect", "echo.onnx", "--list-steps"], ""),
         (["--version"], ""),
         (["check", "gone.onnx", "--json"], "error[CC0102]: gone.onnx: No such file or directory\n"),
         (["ops", "--heat", "--json"], "Usage: candlec ops "),

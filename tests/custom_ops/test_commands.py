@@ -66,7 +66,7 @@ def test_a_plan_is_inspected_without_its_functions(capsys: pytest.CaptureFixture
     assert LISTED in capsys.readouterr().out
     assert run("inspect", "model.plan", "--json") == 0
     assert json.loads(capsys.readouterr().out)["operators"] == {"own::Double": 1}
-    assert run("inspect", "model.plan", "--steps") == 0
+    assert run("inspect", "model.plan", "--list-steps") == 0
     assert 'Custom(%0:x, domain="own", name="Double", ' in capsys.readouterr().out.replace("attributes={}, ", "")
     assert run("inspect", "model.plan", "--prepared") == 1
     assert run("run", "model.plan") == 1

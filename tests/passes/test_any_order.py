@@ -1,4 +1,4 @@
-"""Passes on random graphs and trained models: any passes and rules, in any order, keep the results.
+"""Passes on random graphs, trained models and networks: any passes and rules, in any order, keep the results.
 
 On random graphs, each pass also reaches its fixpoint in one run. Hypothesis draws these graphs and the orders, and
 shrinks an order that fails. Every run has the same examples. The environment variable FUZZ multiplies their number.
@@ -10,6 +10,7 @@ import os
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,8 @@ from compiler.plan.write import write
 from compiler.rewrite import rule
 from compiler.rewrite.report import PassReport
 from compiler.zoo.index import Entry
+from models.families import catalog
+from models.families.exporting import export, files
 from tests.fuzz_bases import on_axes, on_codes, on_images
 from tests.trained.rewrite import cut_at_quantized, quantized, showing_quantized
 from tests.trained.zoo import entries, pinned
@@ -152,17 +155,37 @@ def test_any_passes_and_rules_in_any_order_keep_the_results(chance: random.Rando
     close(results(plan_of(model), feeds), expected)
 
 
-@pytest.mark.parametrize("seed", range(2 * TIMES))
-@pytest.mark.parametrize("name", entries())
-def test_any_passes_and_rules_in_any_order_keep_the_results_of_a_trained_model(name: str, seed: int) -> None:
-    chance = random.Random(f"{name} {seed}")
-    proto, feeds = cut(entries()[name])
+def keeps_results_in_any_order(chance: random.Random, proto: onnx.ModelProto, feeds: dict[str, Any]) -> None:
+    """Runs some optional passes in a random order, and compares the plan's results with those of the plain plan."""
     model = loaded(proto)
     order = chance.sample([step.name for step in OPTIONAL], chance.randint(1, len(OPTIONAL)))
     with rules_in_any_order(chance):
         print(f"passes that ran: {run_in_order(model, order)}")  # a failure shows this
     expected = results(compiler.compile(proto, Options(optimize=False)), feeds)
     close(results(plan_of(model), feeds), expected)
+
+
+@pytest.mark.parametrize("seed", range(2 * TIMES))
+@pytest.mark.parametrize("name", entries())
+def test_any_passes_and_rules_in_any_order_keep_the_results_of_a_trained_model(name: str, seed: int) -> None:
+    keeps_results_in_any_order(random.Random(f"{name} {seed}"), *cut(entries()[name]))
+
+
+FAMILIES = ["models_dtln_spectrum", "models_tc_resnet8", "transformers_bert"]
+"""Small networks of `models/families`: recurrent layers, convolutions, and attention."""
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_any_passes_and_rules_in_any_order_keep_the_results_of_a_network(name: str, tmp_path: Path) -> None:
+    for package in ("torch", name.partition("_")[0]):
+        pytest.importorskip(package, reason=f"needs {package}")
+    recipe = catalog.recipes()[name]
+    export(recipe, tmp_path)
+    model, case, _ = files(recipe, tmp_path)
+    with np.load(case) as arrays:
+        feeds = dict(arrays)
+    for seed in range(2 * TIMES):
+        keeps_results_in_any_order(random.Random(f"{name} {seed}"), onnx.load(model), feeds)
 
 
 @examples(80)

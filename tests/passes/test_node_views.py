@@ -8,6 +8,7 @@ from compiler.ir.views.blocks import BlocksView
 from compiler.ir.views.clip import ClipView
 from compiler.ir.views.einsum import EinsumView
 from compiler.ir.views.gather import GatherNdView
+from compiler.ir.views.grid_sample import GridSampleView
 from compiler.ir.views.hard_sigmoid import HardSigmoidView
 from compiler.ir.views.norm import BatchNormView, NormView
 from compiler.ir.views.pad import PadView
@@ -176,6 +177,53 @@ def test_windows(parse, text):
 def test_no_view_of_a_window_without_sizes(parse):
     assert WindowView.of(last(parse, "y = MaxPool(x)")) is None
     assert WindowView.of(last(parse, 'y = Conv<auto_pad="VALID">(x, s)')).auto_pad == "VALID"
+
+
+TRANSPOSED = {
+    "y = ConvTranspose(x, s)": ((0,), None),
+    "y = ConvTranspose<output_padding=[2], output_shape=[9]>(x, s)": ((2,), (9,)),
+    "y = ConvTranspose<output_shape=[2, 6, 9]>(x, s)": ((0,), (9,)),
+    "y = ConvTranspose<output_shape=[1, 9]>(x, s)": ((0,), (1, 9)),
+}
+
+
+@pytest.mark.parametrize("text", TRANSPOSED)
+def test_sizes_of_transposed_convolutions(parse, text):
+    view = WindowView.of(last(parse, text), complete=True)
+    assert (view.output_padding_of(1), view.output_sizes_of(1)) == TRANSPOSED[text]
+
+
+def test_the_order_of_the_indices_of_maxima(parse):
+    pooling = "y, i = MaxPool<kernel_shape=[2], storage_order={}>(x)"
+    assert [WindowView.of(last(parse, pooling.format(order))).column_major for order in (0, 1)] == [False, True]
+
+
+def test_grid_samples(parse):
+    view = GridSampleView.of(last(parse, 'y = GridSample<mode="bicubic", align_corners=1>(x, s)', 16), complete=True)
+    assert (view.x.name, view.grid.name, view.mode, view.padding, view.align_corners) == (
+        "x",
+        "s",
+        "cubic",
+        "zeros",
+        True,
+    )
+    view = GridSampleView.of(last(parse, 'y = GridSample<padding_mode="border">(x, s)', 20))
+    assert (view.mode, view.padding, view.align_corners) == ("linear", "border", False)
+    assert GridSampleView.of(last(parse, "y = GridSample<mode=1>(x, s)", 20)) is None
+
+
+REDUCED = {
+    ("y = ReduceMean<axes=[0]>(x)", 11, ""): ([], {"axes": [1, 2]}),
+    ("y = ReduceMean(x, a)", 18, "int64[1] a={0}"): ([[1, 2]], {}),
+    ("y = ReduceMean(x)", 18, ""): ([], {}),
+}
+
+
+@pytest.mark.parametrize(("text", "opset", "constants"), REDUCED)
+def test_a_reduction_of_other_axes(parse, text, opset, constants):
+    arrays, attributes = ReduceView.of(last(parse, text, opset, constants)).with_axes([1, 2])
+    assert ([array.tolist() for array in arrays], attributes) == REDUCED[text, opset, constants]
+    assert all(array.dtype == "int64" for array in arrays)
 
 
 BOUNDS = {

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from compiler.bisect import subject as subjects
-from compiler.bisect.found import NoGoodSide
 from compiler.bisect.good import Good, GoodFacts
 from compiler.bisect.memory import find_memory
+from compiler.bisect.result import NoGoodSide
 from compiler.errors import CompileError, Diagnostic
 from compiler.options import Options
 from compiler.runtime.prepared import Prepared

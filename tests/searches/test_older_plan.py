@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from compiler.accuracy.bisect import find_error
+from compiler.bisect.error import find_error
 from tests import broken_passes
 from tests.searches.good_sides import X, good_plan
 

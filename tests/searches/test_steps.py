@@ -8,8 +8,8 @@ import onnx.parser
 import pytest
 
 import compiler
-from compiler.bisect.found import Found
 from compiler.bisect.good import GoodFacts, GoodPlan
+from compiler.bisect.result import SearchResult
 from compiler.bisect.steps import find_steps
 from compiler.bisect.subject import Subject, facts_together
 from compiler.passes.recognize_softmax import RecognizeSoftmax
@@ -45,13 +45,13 @@ def facts(soft: Subject) -> GoodFacts:
     return GoodFacts(facts_together(soft.whole()), "facts.toml", good_facts().entry)
 
 
-def cause_of(found: Found) -> tuple[str, str]:
+def cause_of(found: SearchResult) -> tuple[str, str]:
     """The name of the pass, and why it is this pass."""
     assert found.is_wrong and found.cause is not None
     return found.cause.culprit.name, found.cause.why
 
 
-def place_of(found: Found) -> tuple[str, str]:
+def place_of(found: SearchResult) -> tuple[str, str]:
     """The operator and the origin of the first step that differs."""
     assert found.step is not None
     return found.step.op, found.step.origin

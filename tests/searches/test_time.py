@@ -10,9 +10,9 @@ import pytest
 
 from compiler.accuracy import reference
 from compiler.bisect import ratio as ratios
-from compiler.bisect.found import NoGoodSide
 from compiler.bisect.good import Good
 from compiler.bisect.ratio import Ratio, Run, quotients, ratio
+from compiler.bisect.result import NoGoodSide
 from compiler.bisect.slower import find_time
 from tests import broken_passes
 from tests.searches.good_sides import X, facts_with, good_facts, good_plan, subject

@@ -19,6 +19,9 @@ from compiler.processes.run import Limits
 from compiler.zoo import results
 from compiler.zoo.asked import Check, Measure
 from compiler.zoo.index import Entry
+from compiler.zoo.judge import outcomes_of
+from compiler.zoo.outcome import Outcome, variants
+from compiler.zoo.records import read_records
 from compiler.zoo.results import Results
 
 ECHO = '<ir_version: 9, opset_import: ["": 20]> echo (float[n] x) => (float[n] y) { y = Neg (x) }'
@@ -55,6 +58,16 @@ def test_a_result_is_kept(asked: Check) -> None:
     assert found(asked, Limits(3, 4)) == DONE, "a limit that a task did not reach does not matter"
     [line] = Path("results.jsonl").read_text().splitlines()
     assert json.loads(line)["model"] == "echo" and json.loads(line)["what"] == "check, pinned, cpu"
+
+
+def test_a_file_of_an_earlier_version_names_variants_ways(asked: Check) -> None:
+    outcomes = [Outcome("echo", str(each), "equal", share=0.5) for each in variants("cpu")]
+    parts = [("way" if key == "variant" else key, value) for key, value in outcomes[0].unjudged.items()]
+    former = [["pinned", dict(parts)], *(["pinned", each.unjudged] for each in outcomes[1:])]
+    kept(asked, replace(DONE, parts=tuple(former)))
+    assert outcomes_of(asked, found(asked) or DONE) == {"pinned": outcomes}
+    [record] = read_records(Path("results.jsonl")).values()
+    assert str(record.result) == "equal" and record.error == 0.5
 
 
 def test_a_result_has_the_tags_of_the_index(asked: Check) -> None:

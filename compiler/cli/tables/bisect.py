@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from compiler.accuracy.bisect import Culprit, WrongResult
-    from compiler.accuracy.crash import Crash
-    from compiler.accuracy.extract import Extracted
-    from compiler.bisect.found import Found
+    from compiler.bisect.crash import Crash
+    from compiler.bisect.error import WrongResult
+    from compiler.bisect.extract import Extracted
+    from compiler.bisect.halving import Culprit
+    from compiler.bisect.result import SearchResult
 
 __all__ = ["show_crash", "show_error", "show_found"]
 
@@ -108,7 +109,7 @@ def _culprit_data(culprit: Culprit | None) -> dict[str, Any] | None:
     return {"name": culprit.name, "others": list(culprit.others), **more}
 
 
-def show_found(model: Path, found: Found, as_json: bool) -> None:
+def show_found(model: Path, found: SearchResult, as_json: bool) -> None:
     """Print the pass and the step that change the memory, the time or the steps of a plan."""
     if as_json:
         print_json(_found_data(found))
@@ -132,7 +133,7 @@ def show_found(model: Path, found: Found, as_json: bool) -> None:
         table(("fact", "before", "after"), rows)
 
 
-def _show_cause(found: Found) -> None:
+def _show_cause(found: SearchResult) -> None:
     """Print the pass and its rewrites, or why there is none."""
     if found.cause is None:
         console.print(found.no_cause, soft_wrap=True)
@@ -157,13 +158,13 @@ def _show_places(heading: str, places: Sequence[str]) -> None:
         console.print(f"  --> … and {more} more", soft_wrap=True)
 
 
-def _step_text(found: Found) -> str:
+def _step_text(found: SearchResult) -> str:
     assert found.step is not None
     place = f"step {found.step.index}, {found.step.op}   {found.step.origin}"
     return f"{place}\n  {found.step.note}" if found.step.note else place
 
 
-def _found_data(found: Found) -> dict[str, Any]:
+def _found_data(found: SearchResult) -> dict[str, Any]:
     """The result of a search as JSON."""
     cause = found.cause
     blamed = None

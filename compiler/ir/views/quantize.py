@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import onnx_ir as ir
+
 from compiler.ir.views.source import Source, V, View
 
-__all__ = ["QuantizeView"]
+__all__ = ["CODES", "QuantizeView"]
+
+CODES = (ir.DataType.UINT8, ir.DataType.INT8)
+"""The types of 8-bit codes."""
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import onnx_ir as ir
 
 from compiler.ir.views.source import Listed, Source, V, View, ints_of
@@ -46,6 +48,17 @@ class ReduceView(View[V]):
         if any(axis >= 0 for axis in axes) and rank is None:
             return None
         return tuple(sorted(axis if axis < 0 else axis - (rank or 0) for axis in axes)) or None
+
+    def with_axes(self, axes: Sequence[int]) -> tuple[list[np.ndarray], dict[str, list[int]]]:
+        """The inputs after `x` and the attributes with which the reduction reduces these axes instead.
+
+        Both are empty if the reduction states no axes: then it reduces all of them.
+        """
+        if self.axes is None:
+            return [], {}
+        if self.axes.is_attribute:
+            return [], {"axes": list(axes)}
+        return [np.array(axes, np.int64)], {}
 
 
 def moved_in(op_type: str) -> int:

@@ -46,6 +46,12 @@ class WindowView(View[V]):
     """Whether a pooling has a window that starts inside the image and ends beyond its pads: `ceil_mode`."""
     counts_pads: bool
     """Whether a mean includes the pads: `count_include_pad`."""
+    output_padding: tuple[int, ...] | None
+    """The sizes that a transposed convolution adds after each axis of its result. `None`: 0."""
+    output_shape: tuple[int, ...] | None
+    """The sizes of the result of a transposed convolution, with or without batch and channels. `None`: not given."""
+    column_major: bool
+    """Whether the indices of maxima count columns before rows: `storage_order`."""
 
     @classmethod
     def read(cls, node: Source[V]) -> WindowView[V]:
@@ -66,6 +72,9 @@ class WindowView(View[V]):
             groups=node.int("group", 1) if "group" in has else 1,
             rounds_up="ceil_mode" in has and node.flag("ceil_mode", False),
             counts_pads="count_include_pad" in has and node.flag("count_include_pad", False),
+            output_padding=_ints(node, "output_padding"),
+            output_shape=_ints(node, "output_shape") or None,
+            column_major="storage_order" in has and node.flag("storage_order", False),
         )
 
     def strides_of(self, axes: int) -> tuple[int, ...]:
@@ -79,6 +88,15 @@ class WindowView(View[V]):
     def pads_of(self, axes: int) -> tuple[int, ...]:
         """The pads of this number of spatial axes, as the node has them, or zeros."""
         return (0,) * (2 * axes) if self.pads is None else self.pads
+
+    def output_padding_of(self, axes: int) -> tuple[int, ...]:
+        """The added sizes of this number of spatial axes, as the node has them, or zeros."""
+        return (0,) * axes if self.output_padding is None else self.output_padding
+
+    def output_sizes_of(self, axes: int) -> tuple[int, ...] | None:
+        """The asked sizes of the spatial axes, without those of batch and channels; `None` without them."""
+        shape = self.output_shape
+        return shape[2:] if shape is not None and len(shape) == axes + 2 else shape
 
 
 def _ints(node: Source[V], name: str) -> tuple[int, ...] | None:

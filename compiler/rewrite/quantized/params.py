@@ -10,10 +10,9 @@ import onnx_ir as ir
 
 from compiler.ir.graph import constant_of, rank, sole_user
 from compiler.ir.views.clip import ClipView
-from compiler.ir.views.quantize import QuantizeView
+from compiler.ir.views.quantize import CODES, QuantizeView
 
 __all__ = [
-    "CODES",
     "QuantParams",
     "Target",
     "are_normal",
@@ -27,7 +26,6 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 
-CODES = (ir.DataType.INT8, ir.DataType.UINT8)
 _NORMAL = np.finfo(np.float32).tiny, np.float32(2.0**96)
 """The range of scales for which codes, and 32-bit sums of codes, represent normal float32 numbers."""
 

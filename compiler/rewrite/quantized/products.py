@@ -9,9 +9,9 @@ import onnx_ir as ir
 
 from compiler.ir.graph import PLAN_DOMAIN, constant_of, rank
 from compiler.ir.views.product import ProductView
+from compiler.ir.views.quantize import CODES
 from compiler.rewrite.permutation import inverse, reordered_shape, typed
 from compiler.rewrite.quantized.params import (
-    CODES,
     QuantParams,
     Target,
     are_normal,

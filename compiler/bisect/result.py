@@ -10,11 +10,11 @@ from compiler.errors import Error
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from compiler.accuracy.bisect import Culprit
+    from compiler.bisect.halving import Culprit
     from compiler.rewrite.report import Missed
     from compiler.zoo.facts import Fact
 
-__all__ = ["Cause", "Change", "Found", "NoGoodSide", "Step", "What"]
+__all__ = ["Cause", "Change", "NoGoodSide", "SearchResult", "Step", "What"]
 
 What = Literal["memory", "time", "steps"]
 
@@ -49,7 +49,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """The result of a search. If the search finds no fault, only `said` and `numbers` have values.
 
     `said` is a sentence with the two numbers that the search compared, and `numbers` has these numbers by name.

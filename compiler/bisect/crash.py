@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from compiler.accuracy.bisect import Culprit, Inputs, culprit_of, first_wrong, made_for, optional_passes, options_of
+from compiler.accuracy.run_inputs import Inputs, made_for
+from compiler.bisect.halving import Culprit, culprit_of, first_wrong, optional_passes, options_of
 from compiler.errors import CompileError, InputError
 from compiler.options import Options
 from compiler.pipeline import compile

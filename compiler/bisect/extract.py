@@ -24,7 +24,7 @@ from compiler.pipeline import compile_stored
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from compiler.accuracy.bisect import WrongResult
+    from compiler.bisect.error import WrongResult
     from compiler.frontend.load import Source
 
 __all__ = ["Extracted", "extract_step"]

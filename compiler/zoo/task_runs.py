@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from compiler.processes.child import Task
     from compiler.processes.ending import Ending
 
-__all__ = ["Progress", "Settings", "endings_of"]
+__all__ = ["TaskProgress", "TaskSettings", "endings_of"]
 
 A = TypeVar("A", bound=Asked)
 
 
 @dataclass(frozen=True)
-class Settings:
+class TaskSettings:
     """How to run the tasks.
 
     `jobs` is the number of processes at a time, by default the number of usable processors, but one on a GPU. `limits`
@@ -54,7 +54,7 @@ class Settings:
         return 1 if self.jobs_for(count, device) > 1 else None
 
 
-class Progress(Protocol):
+class TaskProgress(Protocol):
     """A reader of the progress of tasks. A task has the name of its model."""
 
     def begin(self, names: Sequence[str], known: int) -> None:
@@ -83,9 +83,9 @@ class Silent:
 def endings_of(
     task: Task[A],
     asked: Sequence[A],
-    settings: Settings,
+    settings: TaskSettings,
     judge: Callable[[A, Ending], tuple[bool, str]],
-    progress: Progress | None = None,
+    progress: TaskProgress | None = None,
     device: str = "cpu",
 ) -> list[Ending]:
     """The endings of a task for each model, in the same order.
@@ -121,7 +121,7 @@ def endings_of(
 
 
 def _run(
-    task: Task[A], asked: Sequence[A], settings: Settings, shown: Progress, device: str
+    task: Task[A], asked: Sequence[A], settings: TaskSettings, shown: TaskProgress, device: str
 ) -> Generator[tuple[int, Ending], None, None]:
     """The endings of tasks as they end.
 
@@ -141,7 +141,7 @@ def _run(
             yield index, ending
 
 
-def _check_requirements(settings: Settings) -> None:
+def _check_requirements(settings: TaskSettings) -> None:
     """Refuse settings that would fail for every model."""
     if importlib.util.find_spec("onnxruntime") is None:
         from compiler.accuracy.reference import missing

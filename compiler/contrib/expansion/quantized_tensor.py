@@ -1,24 +1,23 @@
-"""8-bit codes with one scale and one zero point: a code stands for `(code - zero point) · scale`."""
+"""Tensors of 8-bit codes with one scale and one zero point: a code stands for `(code - zero point) · scale`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import onnx_ir as ir
 
 from compiler.contrib.expansion.body import FLOAT, Body
 from compiler.contrib.expansion.node import Node
 from compiler.ir.graph import rank
+from compiler.ir.views.quantize import CODES
 
-__all__ = ["CODES", "Codes", "rounded"]
-
-CODES = (ir.DataType.UINT8, ir.DataType.INT8)
-_LIMITS = {ir.DataType.UINT8: (0, 255), ir.DataType.INT8: (-128, 127)}
+__all__ = ["QuantizedTensor", "rounded"]
 
 
 @dataclass(frozen=True)
-class Codes:
-    """An operand with its scale and zero point, or those of a result, which has no `value` yet."""
+class QuantizedTensor:
+    """A quantized operand, or a quantized result, which has no `value` yet: its codes, scale and zero point."""
 
     value: ir.Value | None
     scale: ir.Value
@@ -26,16 +25,16 @@ class Codes:
     dtype: ir.DataType
 
     @staticmethod
-    def read(node: Node, new: Body, index: int, name: str) -> Codes:
+    def read(node: Node, new: Body, index: int, name: str) -> QuantizedTensor:
         """The operand in input `index`, and its scale and zero point in the next two."""
         dtype = node.dtype(index, name, *CODES)
-        return Codes(node.input(index), *_parameters(node, new, index + 1, dtype), dtype)
+        return QuantizedTensor(node.input(index), *_parameters(node, new, index + 1, dtype), dtype)
 
     @staticmethod
-    def of_result(node: Node, new: Body, index: int, like: int, name: str) -> Codes:
+    def of_result(node: Node, new: Body, index: int, like: int, name: str) -> QuantizedTensor:
         """The result, whose scale is input `index`. Its codes have the type of input `like`, named `name`."""
         dtype = node.dtype(like, name, *CODES)
-        return Codes(None, *_parameters(node, new, index, dtype), dtype)
+        return QuantizedTensor(None, *_parameters(node, new, index, dtype), dtype)
 
     def dequantize(self, new: Body) -> ir.Value:
         """The numbers that the operand stands for."""
@@ -68,5 +67,6 @@ def _single(node: Node, new: Body, index: int) -> ir.Value:
 
 def rounded(new: Body, numbers: ir.Value, dtype: ir.DataType) -> ir.Value:
     """The numbers, rounded to the nearest code of a type; ties go to the even one."""
-    low, high = (new.scalar(limit, FLOAT) for limit in _LIMITS[dtype])
+    limits = np.iinfo(dtype.numpy())
+    low, high = (new.scalar(int(limit), FLOAT) for limit in (limits.min, limits.max))
     return new.op("Cast", new.op("Clip", new.op("Round", numbers), low, high), to=dtype)
