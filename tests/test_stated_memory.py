@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import onnx.numpy_helper
 import onnx.parser
 import pytest
 
 import compiler
 from compiler import Options, RunError
 from compiler.accuracy.random_inputs import random_inputs
-from tests.scratch.row import Feeds, Row
+from tests.scratch.row import Feeds, Row, with_constants
 from tests.scratch.table import ROWS
 
 MEASURED = [
@@ -69,22 +68,20 @@ SMALL = {"n": 520, "m": 520}
 def stated_plan(row: Row) -> tuple[compiler.Plan, Feeds, int] | None:
     """The plan of a row for the sizes of its inputs, the inputs, and the stated peak; `None` if a step states none.
 
-    Weights, and inputs of a few numbers such as axes, are constants.
+    Inputs of a few numbers such as axes are constants too.
     """
     feeds = row.feeds({name: size for name, size in SMALL.items() if name not in row.given})
-    model = onnx.parser.parse_model(row.graph)
+    numbers = [name for name, array in feeds.items() if name in row.given and array.size <= 8]
+    constants = {*row.constants, *numbers}
+    model = with_constants(onnx.parser.parse_model(row.graph), feeds, constants)
+    feeds = {name: array for name, array in feeds.items() if name not in constants}
     dims = {}
-    for info in [*model.graph.input]:
-        array = feeds[info.name]
-        if info.name == "w" or (info.name in row.given and array.size <= 8):
-            model.graph.input.remove(info)
-            model.graph.initializer.append(onnx.numpy_helper.from_array(feeds.pop(info.name), info.name))
-        else:
-            named = zip(info.type.tensor_type.shape.dim, array.shape, strict=True)
-            dims.update({dim.dim_param: size for dim, size in named if dim.dim_param})
+    for info in model.graph.input:
+        named = zip(info.type.tensor_type.shape.dim, feeds[info.name].shape, strict=True)
+        dims.update({dim.dim_param: size for dim, size in named if dim.dim_param})
     if any("y" in node.output for node in model.graph.node):
         model.graph.output.add().name = "y"  # otherwise, the compiler would compute its size alone
-    plan = compiler.compile(model, Options(optimize=False, dims=dims))
+    plan = compiler.compile(model, Options(**{"optimize": False, "dims": dims} | row.options))
     found = compiler.load(plan, threads=2).prepared()
     return None if found.unknown_steps else (plan, feeds, found.peak_bytes)
 

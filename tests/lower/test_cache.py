@@ -5,6 +5,7 @@ import onnx.parser
 import pytest
 
 import compiler
+from tests.scratch.row import integers, rows
 
 RANDOM = np.random.default_rng(5)
 
@@ -72,3 +73,16 @@ def test_rows_beyond_the_end_are_an_error(lengths, total):
 def test_operands_that_do_not_fit_are_refused(given, reason):
     with pytest.raises(compiler.CompileError, match=reason):
         compiler.compile(model_of(**given))
+
+
+SCRATCH = [
+    *rows(
+        "float float16 int8",
+        "T[1, 8, p, 64] x, T[1, 8, q, 64] z, int64[1] a, int64[1] b",
+        "y = candle.plan.AppendRows(x, z, a, b)",
+        p=4000,
+        q=500,
+        a=integers(4000),
+        b=integers(4500),
+    ),
+]

@@ -7,7 +7,7 @@ import onnx.parser
 import pytest
 
 import compiler
-from tests.scratch.row import ALONE, DEEP, IMAGES, TAPS, WIDE, rows
+from tests.scratch.row import ALONE, DEEP, IMAGES, KEEP, KEPT, TAPS, WIDE, rows
 
 RANDOM = np.random.default_rng(7)
 
@@ -185,21 +185,36 @@ def test_a_window_that_does_not_fit_is_the_only_finding():
 
 
 SCRATCH = [
-    *rows("float", f"{IMAGES}, T[c, 1, 3, 3] w", "y = Conv<group = 16>(x, w)", **DEEP),
     *rows("float", f"{IMAGES}, T[c, 1, 3, 3] w", "y = OP<group = 200000>(x, w)", "Conv ConvTranspose", **ALONE),
     *(
         row
+        for constants in ("", "w")
+        for row in rows(
+            "float", f"{IMAGES}, T[c, 1, 3, 3] w", "y = Conv<group = 16>(x, w)", constants=constants, **DEEP
+        )
+    ),
+    *(
+        row
+        for constants in ("", "w")
         for sizes in (WIDE, DEEP)
         for row in (
             *rows(
                 "float float16 double",
                 f"{IMAGES}, {TAPS}",
                 "y = OP(x, w)",
-                "Conv Conv<strides=[2,2]> ConvTranspose",
+                "Conv Conv<strides=[2,2]> Conv<dilations=[2,2]> ConvTranspose ConvTranspose<strides=[2,2]>",
+                constants=constants,
                 **sizes,
             ),
-            *rows("float", f"{IMAGES}, {TAPS}", "y = Conv<dilations = [2, 2]>(x, w)", **sizes),
-            *rows("float", f"{IMAGES}, {TAPS}", "y = ConvTranspose<strides = [2, 2]>(x, w)", **sizes),
         )
+    ),
+    *rows(
+        "float",
+        f"T[1, 16, n, m] x, T[16, 1, 3, 3] v, T[16, 16, 1, 1] w, {KEEP}",
+        f"z = Conv<group = 16>(x, v) y = Conv(z, w) {KEPT}",
+        constants="v w",
+        options={"optimize": True},
+        n=400,
+        m=400,
     ),
 ]

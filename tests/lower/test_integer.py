@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.scratch.row import ALONE, DEEP, FLAT, IMAGES, PRODUCT, TALL, TAPS, WIDE, rows
+from tests.scratch.row import ALONE, DEEP, FLAT, IMAGES, ONE, PRODUCT, TALL, TAPS, TWO, WIDE, rows
 
 RANDOM = np.random.default_rng(5)
 
@@ -58,6 +58,9 @@ def test_qlinear_conv(check_node, bias, each):
 
 
 CODED, CODES = "float one, uint8 nil", {"one": np.float32(1), "nil": np.uint8(4)}
+LIMITS = "low = 0, high = 255"
+"""The attributes of nodes that the compiler creates, which are products and convolutions of codes in one step."""
+IMAGES_LAST = "T[1, n, m, c] x"
 
 SCRATCH = [
     *rows(
@@ -69,13 +72,23 @@ SCRATCH = [
     ),
     *(
         row
+        for constants in ("", "w one nil")
         for sizes in (WIDE, DEEP)
         for row in (
-            *rows("uint8", f"{IMAGES}, {TAPS}", "y = ConvInteger(x, w)", **sizes),
+            *rows("uint8", f"{IMAGES}, {TAPS}", "y = ConvInteger(x, w)", constants=constants[:1], **sizes),
             *rows(
                 "uint8",
                 f"{IMAGES}, {TAPS}, {CODED}",
                 "y = QLinearConv(x, one, nil, w, one, nil, one, nil)",
+                constants=constants,
+                **sizes,
+                **CODES,
+            ),
+            *rows(
+                "uint8",
+                f"{IMAGES_LAST}, {TAPS}, {CODED}",
+                f"y = candle.plan.QLinearConv<{LIMITS}>(x, w, one, nil, nil, nil)",
+                constants=constants,
                 **sizes,
                 **CODES,
             ),
@@ -83,16 +96,61 @@ SCRATCH = [
     ),
     *(
         row
+        for constants in ("", "w one nil")
+        for row in rows(
+            "uint8",
+            f"{IMAGES_LAST}, T[c, 1, 3, 3] w, {CODED}",
+            f"y = candle.plan.QLinearConv<{LIMITS}, group = 16>(x, w, one, nil, nil, nil)",
+            constants=constants,
+            **DEEP,
+            **CODES,
+        )
+    ),
+    *(
+        row
+        for constants in ("", "z one nil")
         for sizes in (TALL, FLAT)
         for row in (
-            *rows("uint8", PRODUCT, "y = MatMulInteger(x, z)", **sizes),
+            *rows("uint8", PRODUCT, "y = MatMulInteger(x, z)", constants=constants[:1], **sizes),
             *rows(
                 "uint8",
                 f"{PRODUCT}, {CODED}",
-                "y = QLinearMatMul(x, one, nil, z, one, nil, one, nil)",
+                "y = OP",
+                "QLinearMatMul(x,one,nil,z,one,nil,one,nil) "
+                "candle.plan.QLinearMatMul<low=0,high=255>(x,z,one,nil,nil,nil)",
+                constants=constants,
                 **sizes,
                 **CODES,
             ),
+        )
+    ),
+    *rows(
+        "uint8",
+        f"{TWO}, {CODED}",
+        f"y = candle.plan.QLinearBinary<function = OP, {LIMITS}>(x, z, one, nil, one, nil, one, nil)",
+        '"Add" "Mul"',
+        n=3000,
+        m=3000,
+        **CODES,
+    ),
+    *rows(
+        "uint8",
+        f"T[n, 1] x, T[1, m] z, {CODED}",
+        f'y = candle.plan.QLinearBinary<function = "Add", {LIMITS}>(x, z, one, nil, one, nil, one, nil)',
+        n=3000,
+        m=3000,
+        **CODES,
+    ),
+    *rows("uint8", f"{ONE}, T[256] w", "y = candle.plan.LookUp(x, w)", n=3000, m=3000),
+    *(
+        row
+        for sizes in ({"n": 3000, "m": 3000, "c": 1}, {"n": 1, "m": 1, "c": 9_000_000})
+        for row in rows(
+            "uint8",
+            f"{IMAGES_LAST}, {CODED}",
+            "y = candle.plan.QLinearGlobalAveragePool(x, one, nil, nil)",
+            **sizes,
+            **CODES,
         )
     ),
 ]

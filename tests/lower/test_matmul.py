@@ -6,7 +6,7 @@ import onnx.parser
 import pytest
 
 import compiler
-from tests.scratch.row import FLAT, PRODUCT, TALL, rows
+from tests.scratch.row import FLAT, KEEP, KEPT, PRODUCT, TALL, rows
 
 RANDOM = np.random.default_rng(11)
 
@@ -98,9 +98,18 @@ SCRATCH = [
     *(
         row
         for sizes in (TALL, FLAT)
+        for constants in ("", "z")
         for row in (
-            *rows("float float16 double int32", PRODUCT, "y = MatMul(x, z)", **sizes),
-            *rows("float float16", PRODUCT, "y = Gemm(x, z)", **sizes),
+            *rows("float float16 double int32", PRODUCT, "y = MatMul(x, z)", constants=constants, **sizes),
+            *rows("float float16", PRODUCT, "y = Gemm(x, z)", constants=constants, **sizes),
+        )
+    ),
+    *(
+        row
+        for sizes in (TALL, FLAT)
+        for options in ({"weights": "int8"}, {"weights": "int4"}, {"precision": "f16"})
+        for row in rows(
+            "float", f"{PRODUCT}, {KEEP}", f"y = MatMul(x, z) {KEPT}", constants="z", options=options, **sizes
         )
     ),
 ]

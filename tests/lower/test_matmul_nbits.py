@@ -6,6 +6,7 @@ import onnx.parser
 import pytest
 
 import compiler
+from tests.scratch.row import rows
 
 RANDOM = np.random.default_rng(3)
 N, K, BLOCK, BLOCKS = 7, 90, 32, 3
@@ -87,3 +88,19 @@ def test_refused(name, array, reason):
         shapes[name] = ("int8", array.shape)
     with pytest.raises(compiler.CompileError, match=reason):
         compiler.compile(model_of(shapes, 4))
+
+
+SCRATCH = [
+    *(
+        row
+        for sizes in ({"n": 4}, {"n": 1024})
+        for constants in ("", "w a b")
+        for row in rows(
+            "float uint8",
+            "float[n, 2048] x, uint8[2048, 64, 16] w, float[2048, 64] a, T[2048, 64] b",
+            "y = candle.plan.MatMulNBits<K = 2048, N = 2048, bits = 4, block_size = 32>(x, w, a, b)",
+            constants=constants,
+            **sizes,
+        )
+    ),
+]

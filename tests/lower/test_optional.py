@@ -38,4 +38,11 @@ def test_nothing_to_get():
 SCRATCH = [
     *rows("float", ONE, "o = Optional(x) y = OptionalGetElement(o)"),
     *rows("float", ONE, "o = Optional(x) y = OptionalHasElement(o)"),
+    *rows(
+        "float",
+        f"{ONE}, bool e",
+        "o = If(e) <then_branch = g () => (optional(T[n, m]) t) { t = Optional(x) },"
+        " else_branch = g () => (optional(T[n, m]) u) { z = Neg(x) u = Optional(z) }>"
+        " y = OptionalHasElement(o) s = Cast<to = 7>(y)",
+    ),
 ]

@@ -8,6 +8,7 @@ import compiler
 from compiler.frontend.load import load_model
 from compiler.lower.program import is_elementwise, program_of
 from compiler.plan import ops
+from tests.scratch.row import KEEP, KEPT, ONE, TWO, rows
 
 Save, Load, Unary = ops.Instruction.Save, ops.Instruction.Load, ops.Instruction.Unary
 Binary, Reverse, Select = ops.Instruction.Binary, ops.Instruction.Reverse, ops.Instruction.Select
@@ -152,3 +153,10 @@ def test_constants_with_a_catch(nodes, inputs, constants):
     )
     assert found.shape == expected.shape
     np.testing.assert_array_equal(found, expected)
+
+
+SCRATCH = [
+    *rows("float", f"{ONE}, {KEEP}", f"u = Exp(x) y = Tanh(u) {KEPT}", options={"optimize": True}),
+    *rows("float", f"{TWO}, {KEEP}", f"u = Exp(x) y = Mul(u, z) {KEPT}", options={"optimize": True}),
+    *rows("float", f"T[n, 1] x, T[1, m] z, {KEEP}", f"u = Exp(x) y = Mul(u, z) {KEPT}", options={"optimize": True}),
+]

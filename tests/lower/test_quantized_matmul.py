@@ -7,6 +7,7 @@ import pytest
 
 import compiler
 from tests.passes.quantized import quantized_product
+from tests.scratch.row import FLAT, TALL, rows
 
 RANDOM = np.random.default_rng(3)
 
@@ -49,3 +50,19 @@ def test_products(shape, constant):
 def test_operands_that_do_not_fit_are_refused(given, reason):
     with pytest.raises(compiler.CompileError, match=reason):
         compiler.compile(model_of((2,), **given))
+
+
+SCRATCH = [
+    *(
+        row
+        for sizes in (TALL, FLAT)
+        for constants in ("", "w a")
+        for row in rows(
+            "float",
+            "T[n, k] x, int8[m, k] w, T[m] a",
+            "y = candle.plan.QuantizedMatMul(x, w, a)",
+            constants=constants,
+            **sizes,
+        )
+    ),
+]

@@ -7,6 +7,7 @@ import onnx.parser
 import pytest
 
 import compiler
+from tests.scratch.row import FLAT, TALL, rows
 
 RANDOM = np.random.default_rng(3)
 
@@ -51,3 +52,19 @@ def test_products(shape, trans_w, constant):
 def test_operands_that_do_not_fit_are_refused(given, reason):
     with pytest.raises(compiler.CompileError, match=reason):
         compiler.compile(model_of((2,), False, **given))
+
+
+SCRATCH = [
+    *(
+        row
+        for sizes in (TALL, FLAT)
+        for constants in ("", "w")
+        for row in rows(
+            "float",
+            "T[n, k] x, bfloat16[m, k] w",
+            "y = candle.plan.RoundedMatMul<trans_w = 1>(x, w)",
+            constants=constants,
+            **sizes,
+        )
+    ),
+]

@@ -130,7 +130,8 @@ SCRATCH = [
     *rows(
         "float double int64",
         "T[k, 2] x",
-        f'y, z = ai.onnx.ml.SVMClassifier<kernel_type = "RBF", {_CLASSES}, {_VECTORS}>(x)',
+        f'OP = ai.onnx.ml.SVMClassifier<kernel_type = "RBF", {_CLASSES}, {_VECTORS}>(x)',
+        "y,z z,y",
         k=300_000,
     ),
 ]

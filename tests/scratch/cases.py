@@ -13,7 +13,8 @@ import functools
 import json
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 import onnx.parser
@@ -21,11 +22,11 @@ import onnx.parser
 import compiler
 from compiler import Options
 from tests.fuzz_ops import limit_memory
-from tests.scratch.row import Feeds
+from tests.scratch.row import Feeds, Row
 from tests.scratch.table import ROWS
 
 REFUSED, SECONDS = "refused", 300
-NEWEST = '<ir_version: 12, opset_import: ["" : 28]> agraph '
+NEWEST = '<ir_version: 12, opset_import: ["" : 28, "candle.plan" : 1]> agraph '
 
 ONE = np.ones((1, 1, 1, 1), np.float32)
 LONG = np.ones((1, 1, 1_000_000, 1), np.float32)
@@ -68,6 +69,38 @@ CASES: dict[str, tuple[str, Feeds]] = {
         " { v = ConstantOfShape<value = float[1] {1}>(s) w = ConstantOfShape<value = float[1] {1}>(t)"
         f" z = Conv<group = 16, {LESS_FAR}>(x, v) y = Conv(z, w) }}",
         {"x": np.ones((1, 16, 1, 1), np.float32)},
+    ),
+    "QLinearConv of packed weights, far taps": (
+        "(uint8[1, 1, 1, 16] x) => (uint8[a, b, c, d] y)"
+        " <int64[4] s = {16, 16, 2, 2}, float one = {1}, uint8 nil = {0}>"
+        " { w = ConstantOfShape<value = uint8[1] {1}>(s)"
+        f" y = candle.plan.QLinearConv<{LESS_FAR}, low = 0, high = 255>(x, w, one, nil, nil, nil) }}",
+        {"x": np.ones((1, 1, 1, 16), np.uint8)},
+    ),
+    "QLinearBinary of tall and wide codes": (
+        "(uint8[n, 1] x, float one, uint8 nil) => (uint8[a, b] y)"
+        ' { z = Transpose(x) y = candle.plan.QLinearBinary<function = "Add", low = 0, high = 255>'
+        "(x, z, one, nil, one, nil, one, nil) }",
+        {"x": np.ones((20_000, 1), np.uint8), **CODE},
+    ),
+    "QLinearGlobalAveragePool of many channels": (
+        "(uint8[1, 1, 1, n] x, float one, uint8 nil) => (uint8[a, b, c, d] y)"
+        " { y = candle.plan.QLinearGlobalAveragePool(x, one, nil, nil) }",
+        {"x": np.ones((1, 1, 1, 60_000_000), np.uint8), **CODE},
+    ),
+    "QuantizedMatMul of one deep row": (
+        "(float[1, 65536] x, int8[n, 65536] w, float[n] a) => (float[b, c] y)"
+        " { y = candle.plan.QuantizedMatMul(x, w, a) }",
+        {"x": np.ones((1, 65536), np.float32), "w": np.ones((200, 65536), np.int8), "a": np.ones(200, np.float32)},
+    ),
+    "MatMulNBits of weights of 2 bits": (
+        "(float[1, 65536] x, uint8[1024, 2048, 8] w, float[1024, 2048] a) => (float[b, c] y)"
+        " { y = candle.plan.MatMulNBits<K = 65536, N = 1024, bits = 2, block_size = 32>(x, w, a) }",
+        {
+            "x": np.ones((1, 65536), np.float32),
+            "w": np.ones((1024, 2048, 8), np.uint8),
+            "a": np.ones((1024, 2048), np.float32),
+        },
     ),
     "ConvTranspose, cut": (
         "(float[1, 1, 2, 2] x, float[1, 1, 3, 3] w) => (float[a, b, c, d] y)"
@@ -145,47 +178,61 @@ CASES: dict[str, tuple[str, Feeds]] = {
 }
 
 
-def every_case() -> Iterator[tuple[str, str, Feeds, bool]]:
-    """The cases: name, model, inputs, and whether the plan is optimized."""
+class Case(NamedTuple):
+    """A function that compiles a model, and inputs of the plan."""
+
+    name: str
+    compiled: Callable[[], compiler.Plan]
+    feeds: Feeds
+    may_be_refused: bool = False
+    """Whether the compiler may refuse the model, because it knows the sizes of constants."""
+
+    def outcome(self) -> str:
+        """`result`, or the error; `REFUSED` if the compiler refuses a model that it must accept."""
+        try:
+            compiler.load(self.compiled(), threads=2).run(self.feeds)
+        except compiler.CompileError as error:
+            return str(error) if self.may_be_refused else REFUSED
+        except (compiler.InputError, compiler.PlanError, compiler.RunError) as error:
+            return str(error)  # a PlanError if the packed constants do not fit the memory
+        return "result"
+
+
+def every_case(bound: int | None) -> Iterator[Case]:
+    """The hand-written cases, and those of the rows."""
     for name, (graph, feeds) in CASES.items():
-        yield name, NEWEST + graph, feeds, False
-        yield f"{name}, optimized", NEWEST + graph, feeds, True
+        for suffix, optimize in (("", False), (", optimized", True)):
+            yield Case(name + suffix, functools.partial(plan_of, graph, bound, optimize), feeds)
     for row in ROWS:
-        for sizes, feeds in row.empty_feeds():
-            yield f"{row.nodes} of {row.inputs}, {sizes}", row.graph, feeds, False
+        yield from _cases_of(row, bound)
 
 
-@functools.cache
-def plan_of(graph: str, bound: int | None, optimize: bool) -> compiler.Plan | None:
-    """The model's plan; `None` if an operator does not accept such inputs."""
-    model = onnx.parser.parse_model(graph)
-    try:
-        return compiler.compile(model, Options(max_memory=bound, optimize=optimize))
-    except compiler.CompileError:
-        return None
+def _cases_of(row: Row, bound: int | None) -> Iterator[Case]:
+    """The cases of a row. Without constants, all sizes share a plan."""
+    compiled = functools.cache(lambda: row.plan({}, max_memory=bound)[0])
+    for sizes, feeds in row.empty_feeds():
+        name = f"{row.nodes} of {row.inputs}, {sizes}"
+        if not row.constants:
+            yield Case(name, compiled, feeds)
+            continue
+        others = {each: array for each, array in feeds.items() if each not in row.constants}
+        with_constants = functools.partial(lambda given: row.plan(given, max_memory=bound)[0], feeds)
+        yield Case(f"{name}, constants {' '.join(row.constants)}", with_constants, others, may_be_refused=True)
 
 
-def outcome(graph: str, feeds: Feeds, bound: int | None, optimize: bool = False) -> str:
-    """`result`, or the error."""
-    plan = plan_of(graph, bound, optimize)
-    if plan is None:
-        return REFUSED
-    try:
-        compiler.load(plan, threads=2).run(feeds)
-    except (compiler.InputError, compiler.RunError) as error:
-        return str(error)
-    return "result"
+def plan_of(graph: str, bound: int | None, optimize: bool = False) -> compiler.Plan:
+    """The plan of a hand-written model."""
+    return compiler.compile(onnx.parser.parse_model(NEWEST + graph), Options(max_memory=bound, optimize=optimize))
 
 
 def main() -> None:
     """Every case, its name written first."""
-    bound = int(sys.argv[1]) or None
-    cases = list(every_case())
+    cases = list(every_case(int(sys.argv[1]) or None))
     limit_memory()
-    for name, graph, feeds, optimize in cases:
-        print(json.dumps(name), flush=True)
+    for case in cases:
+        print(json.dumps(case.name), flush=True)
         signal.alarm(SECONDS)
-        print(json.dumps(outcome(graph, feeds, bound, optimize)), flush=True)
+        print(json.dumps(case.outcome()), flush=True)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ from pathlib import Path
 import onnx.parser
 
 import compiler
-from compiler import Options
 from tests.process_memory import memory
 from tests.scratch.row import Feeds, Row
 from tests.scratch.table import ROWS
@@ -60,6 +59,12 @@ def read_code() -> None:
             ctypes.CDLL(None).madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), populate)
 
 
+def start_runtime() -> None:
+    """Loads a plan, which asks once what the processor can do. Otherwise, each separate process would ask again."""
+    model = onnx.parser.parse_model('<ir_version: 10, opset_import: ["" : 23]> g (float x) => (float y) { y = Neg(x) }')
+    compiler.load(compiler.compile(model), threads=1)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser("python -m tests.scratch.growth", description="Measure the memory of operators.")
     parser.add_argument("--only", metavar="OP", help="run only the rows with this operator")
@@ -67,6 +72,7 @@ def main() -> None:
     arguments = parser.parse_args()
     part, parts = arguments.part
     rows = [row for row in ROWS[part::parts] if arguments.only in (None, *op_types(row))]
+    start_runtime()
     if not rows:
         parser.error(f"no row of the part has the operator {arguments.only}")
     for number, row in enumerate(rows, 1):
@@ -80,7 +86,7 @@ def op_types(row: Row) -> set[str]:
 
 def measured(row: Row) -> dict[str, object]:
     """The outcome of a row's run, and its growth with the limit, in bytes."""
-    plan, feeds = compiler.compile(onnx.parser.parse_model(row.graph), Options(optimize=False)), row.feeds({})
+    plan, feeds = row.plan(row.feeds({}))
     outcome, free = growth(plan, feeds, None)
     bound = max(free - BEYOND, sum(array.nbytes for array in feeds.values()))
     _, bounded = growth(plan, feeds, bound)

@@ -1,16 +1,25 @@
-"""Rows of a table of small graphs. Sizes of inputs have names. Elements are drawn, unless the row gives them."""
+"""Rows of a table of small graphs. Sizes of inputs have names. Elements are drawn, unless the row gives them.
+
+A row may make some inputs constants of the plan, because kernels pack constant weights, and it may choose options of
+the compilation, because some operators of the runtime exist only in optimized plans.
+"""
 
 from __future__ import annotations
 
 import functools
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 import onnx.helper
+import onnx.numpy_helper
 import onnx.parser
+
+import compiler
+from compiler import Options
 
 Feeds = dict[str, Any]
 NEWEST = 28
@@ -37,20 +46,30 @@ class Row(NamedTuple):
     given: Feeds
     """Sizes, and inputs that are not random."""
     opset: int
+    constants: tuple[str, ...] = ()
+    """The inputs that are constants of the plan."""
+    options: Mapping[str, Any] = MappingProxyType({})
+    """Options of the compilation. Without `optimize`, the plan is not optimized."""
 
     @property
     def graph(self) -> str:
         """The text of the model. No output is large, because it would be copied for NumPy."""
         opsets = f'"" : {self.opset}, "ai.onnx.ml" : 4, "ai.onnx.preview" : 1, "com.microsoft" : 1'
-        opsets += ', "ai.onnx.preview.training" : 1'
+        opsets += ', "ai.onnx.preview.training" : 1, "candle.plan" : 1'
         # Strings are made of numbers, because the conversion of Python's strings takes memory too.
         inputs = re.sub(r"string(\[.*?\]) (\w)", r"int64\1 \2_number", self.inputs)
         texts = "".join(f"{name} = Cast<to = 8>({name}_number) " for name in re.findall(r"(\w)_number", inputs))
         size = "" if re.search(r"\bs = ", self.nodes) else " s = Size(y)"
         return f"<ir_version: 12, opset_import: [{opsets}]> g ({inputs}) => (int64 s) {{ {texts}{self.nodes}{size} }}"
 
+    def plan(self, feeds: Feeds, **options: Any) -> tuple[compiler.Plan, Feeds]:
+        """The plan with the row's constants, and the other inputs."""
+        model = with_constants(onnx.parser.parse_model(self.graph), feeds, self.constants)
+        others = {name: value for name, value in feeds.items() if name not in self.constants}
+        return compiler.compile(model, Options(**{"optimize": False} | dict(self.options) | options)), others
+
     def feeds(self, sizes: Feeds) -> Feeds:
-        """The inputs of these sizes; empty if one has more than `MOST` elements.
+        """The inputs of these sizes, with the constants; empty if one has more than `MOST` elements.
 
         An array of the row is repeated or cut to the size of the input.
         """
@@ -87,10 +106,29 @@ def _drawn(kind: int) -> np.ndarray[Any, Any]:
     return (numbers / 8 if dtype.kind == "f" else numbers).astype(dtype)
 
 
-def rows(types: str, inputs: str, nodes: str, operators: str = "", opset: int = NEWEST, **given: Any) -> Iterator[Row]:
-    """A row per element type `T` and operator `OP`."""
+def rows(
+    types: str,
+    inputs: str,
+    nodes: str,
+    operators: str = "",
+    opset: int = NEWEST,
+    constants: str = "",
+    options: Mapping[str, Any] = MappingProxyType({}),
+    **given: Any,
+) -> Iterator[Row]:
+    """A row per element type `T` and operator `OP`. `constants` are the names of inputs."""
+    names = tuple(constants.split())
     for kind, operator in itertools.product(types.split(), operators.split() or [""]):
-        yield Row(re.sub(r"\bT\b", kind, inputs), re.sub(r"\bT\b", kind, nodes.replace("OP", operator)), given, opset)
+        texts = [re.sub(r"\bT\b", kind, text) for text in (inputs, nodes.replace("OP", operator))]
+        yield Row(texts[0], texts[1], given, opset, names, options)
+
+
+def with_constants(model: onnx.ModelProto, feeds: Feeds, names: Collection[str]) -> onnx.ModelProto:
+    """The same model, where the inputs with these names are initializers."""
+    for info in [each for each in model.graph.input if each.name in names]:
+        model.graph.input.remove(info)
+        model.graph.initializer.append(onnx.numpy_helper.from_array(feeds[info.name], info.name))
+    return model
 
 
 def integers(*numbers: int) -> np.ndarray[Any, Any]:
