@@ -265,7 +265,7 @@ impl Run<'_> {
         if block.steps.is_empty() {
             self.watch.check()?; // a loop may repeat this block forever
         }
-        for (at, step) in (0..).map(NodeId).zip(&block.steps) {
+        for (at, step) in block.numbered() {
             self.watch.check()?;
             begun.step = at;
             match self.observer {
