@@ -4,7 +4,7 @@ use candle_plan_descriptors::conv::Shape;
 use candle_plan_descriptors::strided::View;
 use candle_plan_device::Gpu;
 use candle_plan_kernels::blocking::Blocking;
-use candle_plan_kernels::conv::{conv_plain, conv_transposed_plain};
+use candle_plan_kernels::convolution::rows::{conv_plain, conv_transposed_plain};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::threads::Threads;
 use candle_plan_memory::buffer;

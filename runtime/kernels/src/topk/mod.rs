@@ -12,7 +12,7 @@ mod tests;
 use half::{bf16, f16};
 
 use crate::isa::Isa;
-use crate::lanes::per_isa;
+use crate::lane_loops::per_isa;
 use crate::scratch::Scratch;
 use crate::threads::Threads;
 use best::{offer_columns, offer_row, Best, BLOCK};

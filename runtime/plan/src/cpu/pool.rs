@@ -1,6 +1,6 @@
 //! CPU kernels: pooling over windows of one or two spatial axes.
 
-use candle_plan_kernels::blocked::Pool;
+use candle_plan_kernels::convolution::blocked::Pool;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::pool::{self, Divisor, Window};
 use candle_plan_kernels::reduce::Ordered;
