@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -81,6 +82,24 @@ def test_an_overflow_stops_a_run(package: str, name: str) -> None:
     usual = profile(MANIFESTS["."], name).get("overflow-checks")
     checks = settings(MANIFESTS["."], name, package).get("overflow-checks", usual)
     assert checks is (package not in UNCHECKED)
+
+
+def test_optional_families_are_the_same_everywhere() -> None:
+    """The build script lists them, the manifest and the documentation have their features, and modules name the features."""
+    crate, modules = RUNTIME / "plan", re.compile(r'#\[cfg\(feature = "(\w+)"\)]\n(?:pub\(crate\) )?mod (\w+);')
+    listed = re.search(r"OPTIONAL.*?\];", (crate / "tables.rs").read_text(), re.DOTALL)
+    assert listed is not None
+    families = dict(re.findall(r'\("(\w+)", "(\w+)"\)', listed[0]))
+    features = MANIFESTS["plan"]["features"]
+    assert set(features["default"]) == set(families.values())
+    assert set(re.findall(r"^//! \| `(\w+)` \|", (crate / "src/lib.rs").read_text(), re.MULTILINE)) == set(families.values())
+    for name in families:
+        assert (crate / f"src/ops/{name}.rs").exists(), name
+    for folder in ("gpu", "operands"):
+        code = (crate / f"src/{folder}/mod.rs").read_text()
+        named = {name: feature for feature, name in modules.findall(code)}
+        present = {name: feature for name, feature in families.items() if re.search(rf"mod {name};", code)}
+        assert named == present, f"write #[cfg(feature = …)] before these families in {folder}/mod.rs, and no other"
 
 
 def needed(name: str) -> set[str]:

@@ -39,17 +39,15 @@ KERNELS = [
         "form",
         "isa",
         "prefetch",
-        "recent",
+        "recent_values",
     },
-    {"blocking", "lanes", "quantize", "transpose", "vector"},
+    {"blocking", "lane_loops", "quantize", "transpose", "vector"},
     {"padded_row", "scratch", "threads"},
     {"cast", "distance", "gemm", "peaks", "program", "reduce", "rewrite", "strided", "topk", "trees"},
-    {"concat", "conv_form", "elementwise", "indexed", "int8", "lowbit", "pad", "real", "rounded"},
+    {"concat", "elementwise", "float_types", "gather_scatter", "int8", "lowbit", "pad", "rounded"},
     {"products"},
     {"norm", "pool", "recurrent", "resize", "sample", "softmax"},
-    {"attention", "blocked"},
-    {"conv"},
-    {"convolution"},
+    {"attention", "convolution"},
 ]
 """Every top-level module of the crate `candle-plan-kernels`, in the same order."""
 

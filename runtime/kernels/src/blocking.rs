@@ -1,4 +1,4 @@
-//! The sizes of [blocks of channels](crate::blocked).
+//! The sizes of [blocks of channels](crate::convolution::blocked).
 
 use crate::isa::{Isa, Level};
 

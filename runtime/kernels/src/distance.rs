@@ -1,7 +1,7 @@
 //! Squared distances between points.
 
 use crate::isa::Isa;
-use crate::lanes::per_isa;
+use crate::lane_loops::per_isa;
 use crate::threads::Threads;
 
 /// Products of a task, about 20 µs.

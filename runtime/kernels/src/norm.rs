@@ -2,9 +2,9 @@
 //!
 //! The variance uses differences from the mean (two passes), so a large mean costs no accuracy.
 
+use crate::float_types::Real;
 use crate::isa::Isa;
-use crate::lanes::{fold, per_isa};
-use crate::real::Real;
+use crate::lane_loops::{fold, per_isa};
 use crate::rewrite::Rewrite;
 use crate::scratch::Scratch;
 use crate::threads::Threads;

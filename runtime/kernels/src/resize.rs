@@ -4,9 +4,9 @@
 use smallvec::SmallVec;
 
 use crate::broadcast::Dims;
+use crate::float_types::Real;
 use crate::isa::Isa;
-use crate::lanes::per_isa;
-use crate::real::Real;
+use crate::lane_loops::per_isa;
 use crate::scratch::Scratch;
 use crate::threads::Threads;
 use candle_plan_descriptors::word::Word;

@@ -1,6 +1,6 @@
 //! Elementwise kernels that write an output of the same size, or work in place.
 
-use crate::lanes::{load, store};
+use crate::lane_loops::{load, store};
 use crate::threads::Threads;
 
 /// The output of an elementwise kernel, and its input if the kernel does not work in place.

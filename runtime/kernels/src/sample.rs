@@ -2,7 +2,7 @@
 
 pub use candle_plan_descriptors::sample::NOWHERE;
 
-use crate::real::Real;
+use crate::float_types::Real;
 
 /// The indices of `N` pixels of an image, and their weights.
 #[derive(Debug, Clone, Copy)]

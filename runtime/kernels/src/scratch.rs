@@ -59,23 +59,22 @@ impl<T> Scratch<T> {
         }
     }
 
-    /// Allocates `len` elements with unspecified values ([`Uninit::unspecified`]).
-    pub fn unspecified(len: usize) -> Scratch<T>
-    where
-        T: Pod,
-    {
-        Scratch::overwritten(len, |_| ())
-    }
-
     /// Allocates `len` elements, and has `write` write them. They start with unspecified values, which stay in elements that
-    /// it does not write ([`Uninit::overwrite_with`]).
+    /// it does not write ([`Uninit`]).
     pub fn overwritten(len: usize, write: impl FnOnce(&mut [T])) -> Scratch<T>
     where
         T: Pod,
     {
-        let mut data = Scratch::with_capacity(len);
-        data.data = Uninit::of(take(&mut data.data), len).overwrite(write);
-        data
+        Scratch::with_capacity(len).written(len, write)
+    }
+
+    /// Has `write` write `len` elements, for which there is capacity.
+    fn written(mut self, len: usize, write: impl FnOnce(&mut [T])) -> Scratch<T>
+    where
+        T: Pod,
+    {
+        self.data = Uninit::of(take(&mut self.data), len).overwrite(write);
+        self
     }
 
     /// Keeps only the first `len` elements.
@@ -89,9 +88,31 @@ impl<T> Scratch<T> {
     where
         T: Pod,
     {
+        self.overwrite_in(len, Scratch::with_capacity, write)
+    }
+
+    /// Like [`Scratch::overwrite`], for a buffer as large as a cache that a thread keeps for later kernels: it does not count
+    /// toward a budget.
+    pub fn overwrite_kept(&mut self, len: usize, write: impl FnOnce(&mut [T])) -> &mut [T]
+    where
+        T: Pod,
+    {
+        self.overwrite_in(len, |len| buffer::within(usize::MAX, || Scratch::with_capacity(len)), write)
+    }
+
+    fn overwrite_in(
+        &mut self,
+        len: usize,
+        allocate: impl FnOnce(usize) -> Scratch<T>,
+        write: impl FnOnce(&mut [T]),
+    ) -> &mut [T]
+    where
+        T: Pod,
+    {
         if self.data.len() < len {
             *self = Scratch::new(); // frees the old buffer before it allocates the new one
-            *self = Scratch::unspecified(len);
+            *self = allocate(len).written(len, write);
+            return &mut self.data;
         }
         let elements = &mut self.data[..len];
         write(elements);
@@ -156,6 +177,11 @@ mod tests {
             assert_eq!((some.overwrite(3 * MIB, |some| some.fill(2))[99], budget()), (2, 4 * MIB));
             assert_eq!(some.overwrite(2, |some| some.fill(3)), [3, 3]);
             drop(some);
+            assert_eq!(budget(), 10 * MIB);
+            let mut kept = Scratch::<u8>::new();
+            assert_eq!((kept.overwrite_kept(3 * MIB, |kept| kept.fill(4))[99], budget()), (4, 10 * MIB));
+            assert_eq!(kept.overwrite_kept(2, |kept| kept[0] = 5), [5, 4]);
+            drop(kept);
             assert_eq!(budget(), 10 * MIB);
         });
     }

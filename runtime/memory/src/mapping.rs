@@ -21,6 +21,9 @@ pub struct Mapping {
 /// Runs `load` with the mapping of a whole file, or with `None` if the system cannot map it. Returns `None` if the size or
 /// the modification time of the file changed meanwhile.
 ///
+/// The function does not compare inodes. It knows the open file and no path, and an open file keeps its inode, even if
+/// another file takes its name or nobody has a name for it any more. So `load` can only meet the bytes of one inode.
+///
 /// # Errors
 /// The system does not report the size or the modification time.
 ///
@@ -106,6 +109,23 @@ mod tests {
             mapping.release(range);
         }
         assert!(mapping.bytes() == bytes);
+    }
+
+    #[test]
+    fn a_file_that_is_replaced_while_it_is_loaded_keeps_its_bytes() {
+        let path = std::env::temp_dir().join(format!("candle-plan-mapping-{}-replaced", std::process::id()));
+        std::fs::write(&path, [1; 100]).expect("it is written");
+        let (file, other) = (File::open(&path).expect("it is there"), path.with_extension("new"));
+        let load = |mapping: Option<Mapping>| {
+            std::fs::write(&other, [2; 100]).expect("it is written");
+            std::fs::rename(&other, &path).expect("it takes the name");
+            mapping.map(|mapping| mapping.bytes().to_vec())
+        };
+        // SAFETY: nobody writes to the file that is mapped.
+        let loaded = unsafe { while_unchanged(&file, load) }.expect("it is open");
+        assert_eq!(loaded.flatten(), Some(vec![1; 100]));
+        assert_eq!(std::fs::read(&path).expect("it is there"), [2; 100]);
+        std::fs::remove_file(path).expect("it is there");
     }
 
     #[test]

@@ -11,9 +11,14 @@ use crate::buffer::{charge, try_with_capacity, OutOfMemory, CACHED};
 const PAGE: usize = 4 << 10;
 
 /// Memory for a number of elements that nobody has written yet. The methods that make a vector of the memory write all
-/// elements, or leave this to a closure or to the caller. So the allocation needs no zeros, which would take a third of the
-/// time of a kernel that runs at memory speed. An element that nobody writes has an unspecified value: see
-/// [`Uninit::overwrite_with`].
+/// elements, or leave this to a closure. So the allocation needs no zeros, which would take a third of the time of a kernel
+/// that runs at memory speed.
+///
+/// A closure receives the elements as plain slices, as kernels need them: a kernel may leave gaps between rows, and load
+/// whole vectors that reach into a gap. The elements start with unspecified values: in a release build, bytes that an earlier
+/// value left in the memory. If the closure misses an element, the result is wrong and may show these bytes, but the behavior
+/// of the program is defined (`freeze` in this file explains why). In debug builds, every byte starts as `0xA5`, so that
+/// tests notice elements that were not written.
 ///
 /// ```
 /// use candle_plan_memory::uninit::Uninit;
@@ -92,25 +97,29 @@ impl<T> Uninit<T> {
         self.memory
     }
 
-    /// Returns elements with unspecified values, for a caller that writes them later. See [`Uninit::overwrite_with`].
-    #[inline]
-    pub fn unspecified(self) -> Vec<T>
-    where
-        T: Pod,
-    {
-        self.overwrite_with(|_| ()).0
-    }
-
-    /// Has `write` write all elements. See [`Uninit::overwrite_with`].
+    /// Has `write` write all elements.
     #[inline]
     pub fn overwrite(self, write: impl FnOnce(&mut [T])) -> Vec<T>
     where
         T: Pod,
     {
-        self.overwrite_with(write).0
+        let mut data = self.unspecified();
+        write(&mut data);
+        data
     }
 
-    /// Has `write` write all elements, unless it fails. See [`Uninit::overwrite_with`].
+    /// Has `write` write all elements of two results.
+    #[inline]
+    pub fn overwrite_both<U: Pod>(self, other: Uninit<U>, write: impl FnOnce(&mut [T], &mut [U])) -> (Vec<T>, Vec<U>)
+    where
+        T: Pod,
+    {
+        let (mut data, mut others) = (self.unspecified(), other.unspecified());
+        write(&mut data, &mut others);
+        (data, others)
+    }
+
+    /// Has `write` write all elements, unless it fails.
     ///
     /// # Errors
     /// `write` fails.
@@ -119,19 +128,28 @@ impl<T> Uninit<T> {
     where
         T: Pod,
     {
-        let (data, written) = self.overwrite_with(write);
-        written.map(|()| data)
+        let mut data = self.unspecified();
+        write(&mut data).map(|()| data)
     }
 
-    /// Has `write` write all elements, and also returns its result. This is for kernels, whose outputs are plain slices: a
-    /// kernel may leave gaps between rows, and load whole vectors that reach into a gap.
+    /// Has `write` write all elements of several memories, unless it fails.
     ///
-    /// The elements start with unspecified values: in a release build, bytes that an earlier value left in the memory. If
-    /// `write` misses an element, the result is wrong and may show these bytes, but the behavior of the program is defined
-    /// (`freeze` in this file explains why). In debug builds, every byte starts as `0xA5`, so that tests notice elements that
-    /// were not written.
+    /// # Errors
+    /// `write` fails.
+    pub fn try_overwrite_all<E>(
+        memories: Vec<Uninit<T>>,
+        write: impl FnOnce(Vec<&mut [T]>) -> Result<(), E>,
+    ) -> Result<Vec<Vec<T>>, E>
+    where
+        T: Pod,
+    {
+        let mut all: Vec<Vec<T>> = memories.into_iter().map(Uninit::unspecified).collect();
+        write(all.iter_mut().map(Vec::as_mut_slice).collect()).map(|()| all)
+    }
+
+    /// Returns elements with unspecified values. Only a method that has them written calls this.
     #[inline]
-    pub fn overwrite_with<R>(mut self, write: impl FnOnce(&mut [T]) -> R) -> (Vec<T>, R)
+    fn unspecified(mut self) -> Vec<T>
     where
         T: Pod,
     {
@@ -139,8 +157,7 @@ impl<T> Uninit<T> {
         give_values(elements);
         // SAFETY: every element has a value, and each pattern of bits is a valid `T: Pod`.
         unsafe { self.memory.set_len(self.len) };
-        let written = write(&mut self.memory);
-        (self.memory, written)
+        self.memory
     }
 }
 
@@ -217,7 +234,18 @@ mod tests {
         assert_eq!(three().fill(7), [7, 7, 7]);
         assert_eq!(three().copy(&[1, 2, 3]), [1, 2, 3]);
         assert_eq!(three().overwrite(|out| out.copy_from_slice(&[4, 5, 6])), [4, 5, 6]);
-        assert_eq!(three().overwrite_with(|out| (out.fill(8), out.len()).1), (vec![8, 8, 8], 3));
+        let both = three().overwrite_both(Uninit::new(1), |out, other| {
+            out.fill(8);
+            other.fill(0.5);
+        });
+        assert_eq!(both, (vec![8, 8, 8], vec![0.5]));
+        let several = |fails: bool| {
+            Uninit::try_overwrite_all(vec![three(), Uninit::new(1)], |all| {
+                (1..).zip(all).for_each(|(i, out)| out.fill(i));
+                (!fails).then_some(()).ok_or("no")
+            })
+        };
+        assert_eq!((several(false), several(true)), (Ok(vec![vec![1, 1, 1], vec![2]]), Err("no")));
         let written = |fails: bool| {
             three().try_overwrite(|out| {
                 out.fill(9);

@@ -16,7 +16,7 @@ use crate::memory::Bound;
 use crate::prepare::{Executable, Mark, NodeId, Operand, PreparedBlock, PreparedStep};
 use crate::request::{Request, Wanted};
 use crate::size::beyond;
-use crate::slots::{pass, skip, take, Outline, Slots};
+use crate::slots::{pass, skip, take, Outline, Slots, Spare};
 use crate::value::Value;
 
 impl Executable {
@@ -56,7 +56,8 @@ impl Executable {
     ) -> Result<Vec<Value>> {
         let wanted = request.only.map(|only| Wanted::new(&self.main, only)).transpose()?;
         let (watch, places) = (Watch::new(request.stop, request.deadline), Places { given: request.place, kept });
-        Run { executable: self, threads, watch, observer: None, places, wanted, growing }.on_device(inputs)
+        let spare = Spare::default();
+        Run { executable: self, threads, watch, observer: None, places, wanted, growing, spare }.on_device(inputs)
     }
 
     /// Like [`Executable::run_until`], with an observer around every step.
@@ -68,7 +69,8 @@ impl Executable {
         observer: &dyn Observer,
     ) -> Result<Vec<Value>> {
         let (watch, observer, places) = (Watch::new(stop, None), Some(observer), Places::all(Outputs::Host));
-        Run { executable: self, threads, watch, observer, places, wanted: None, growing: None }.on_device(inputs)
+        let spare = Spare::default();
+        Run { executable: self, threads, watch, observer, places, wanted: None, growing: None, spare }.on_device(inputs)
     }
 
     /// Returns the error of the step whose kernel reported an invalid value.
@@ -123,6 +125,7 @@ struct Run<'a> {
     wanted: Option<Wanted<'a>>,
     /// The values of a state that change in place.
     growing: Option<&'a Growing>,
+    spare: Spare,
 }
 
 /// The nested blocks of a step.
@@ -132,11 +135,11 @@ struct Nested<'a> {
 }
 
 impl Blocks for Nested<'_> {
-    fn run(&self, id: BlockId, inputs: Vec<Value>) -> Result<Vec<Value>> {
+    fn run(&self, id: BlockId, inputs: &mut Vec<Value>, outputs: &mut Vec<Value>) -> Result<()> {
         let block = self.step.blocks.get(id.at()).ok_or_else(|| Error::op(format!("there is no block {id}")))?;
-        block.check(id, &inputs)?;
-        let bound = self.run.executable.plan.max_memory.map(|_| self.run.bound(&inputs));
-        self.run.steps(block, None, inputs, bound.as_ref()).map_err(|error| self.place(error, id))
+        block.check(id, inputs)?;
+        let bound = self.run.executable.plan.max_memory.map(|_| self.run.bound(inputs));
+        self.run.steps(block, None, (inputs, outputs), bound.as_ref()).map_err(|error| self.place(error, id))
     }
 }
 
@@ -196,12 +199,14 @@ impl Run<'_> {
         wanted.outputs.iter().take(self.places.kept).all(|&at| !outputs.get(at).is_some_and(delivers))
     }
 
-    fn plan(&self, inputs: Vec<Value>) -> Result<Vec<Value>> {
-        let (main, wanted) = (&self.executable.main, self.wanted.as_ref());
+    fn plan(&self, mut inputs: Vec<Value>) -> Result<Vec<Value>> {
+        let (main, wanted, mut outputs) = (&self.executable.main, self.wanted.as_ref(), Vec::new());
+        let lists = (&mut inputs, &mut outputs);
         match self.executable.plan.max_memory {
-            None => self.steps(main, wanted, inputs, None),
-            Some(bytes) => buffer::within(bytes, || self.steps(main, wanted, inputs, Some(&self.bound(&[])))),
+            None => self.steps(main, wanted, lists, None)?,
+            Some(bytes) => buffer::within(bytes, || self.steps(main, wanted, lists, Some(&self.bound(&[]))))?,
         }
+        Ok(outputs)
     }
 
     /// Returns the [budget](buffer::budget) as the memory limit of a block. Values in `lent` and constants do not
@@ -210,19 +215,19 @@ impl Run<'_> {
         Bound::new(&self.executable.addresses, lent)
     }
 
-    /// Runs a block, or the part of it that computes the wanted outputs, and returns these outputs.
+    /// Runs a block, or the part of it that computes the wanted outputs. Takes the inputs, and appends these outputs.
     fn steps(
         &self,
         block: &PreparedBlock,
         wanted: Option<&Wanted>,
-        inputs: Vec<Value>,
+        (inputs, outputs): (&mut Vec<Value>, &mut Vec<Value>),
         bound: Option<&Bound>,
-    ) -> Result<Vec<Value>> {
+    ) -> Result<()> {
         if inputs.len() != block.inputs.len() {
             return Err(Error::op(format!("a block takes {} inputs, found {}", block.inputs.len(), inputs.len())));
         }
-        let mut slots = Slots::new(block.held.len(), bound);
-        for (slot, value) in block.inputs.iter().zip(inputs) {
+        let mut slots = self.spare.slots(block.held.len(), bound);
+        for (slot, value) in block.inputs.iter().zip(inputs.drain(..)) {
             slots.set(*slot, value);
         }
         let mut begun = Begun::default();
@@ -232,15 +237,21 @@ impl Run<'_> {
                 return Err(self.place_begun(beyond(out_of_memory), &block.steps[begun.step.at()], &slots, &begun))
             }
         }
-        let output = |operand: &Operand| match *operand {
+        let count = wanted.map_or(block.outputs.len(), |wanted| wanted.outputs.len());
+        for i in 0..count {
+            let operand = &block.outputs[wanted.map_or(i, |wanted| wanted.outputs[i])];
+            outputs.push(self.output(operand, &slots).ok_or_else(|| Error::op("an output was not computed"))?);
+        }
+        self.spare.keep(slots);
+        Ok(())
+    }
+
+    /// Returns the value of an output of a block.
+    fn output(&self, operand: &Operand, slots: &[Option<Value>]) -> Option<Value> {
+        match *operand {
             Operand::Constant(index) => self.executable.constants.get(index.at()).cloned(),
             Operand::Slot(slot) | Operand::Dying(slot) => slots[slot.at()].clone(),
             Operand::Absent => None,
-        };
-        let computed = |operand| output(operand).ok_or_else(|| Error::op("an output was not computed"));
-        match wanted {
-            None => block.outputs.iter().map(computed).collect(),
-            Some(wanted) => wanted.outputs.iter().map(|&at| computed(&block.outputs[at])).collect(),
         }
     }
 
@@ -254,7 +265,7 @@ impl Run<'_> {
         if block.steps.is_empty() {
             self.watch.check()?; // a loop may repeat this block forever
         }
-        for (at, step) in (0..).map(NodeId).zip(&block.steps) {
+        for (at, step) in block.numbered() {
             self.watch.check()?;
             begun.step = at;
             match self.observer {

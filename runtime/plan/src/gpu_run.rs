@@ -1,9 +1,9 @@
 //! The start and the end of a run on a GPU: the copies of inputs and outputs between the device and the host.
 
-use candle_plan_device::{Download, Gpu, Turn};
+use candle_plan_device::{Gpu, Turn};
 use candle_plan_kernels::threads::Threads;
 
-use crate::array::transfer::{alloc_on_host, upload};
+use crate::array::transfer::{downloaded, upload};
 use crate::error::{Error, Result};
 use crate::prepare::Executable;
 use crate::value::{Array, Value};
@@ -57,10 +57,10 @@ impl Executable {
             }
         }
         let reads = |at: usize| self.reads_on_host.get(at).copied().unwrap_or(true);
-        let mut downloads = Downloads::of(&inputs, reads).map_err(|error| self.device_error(error))?;
-        if !downloads.is_empty() {
-            downloads.transfer(|parts| Ok(gpu.download(parts)?)).map_err(|error| self.device_error(error))?;
-            downloads.replace(&mut inputs);
+        let sources = on_device(&inputs, reads);
+        if !sources.is_empty() {
+            let copies = downloaded(&sources, |parts| Ok(gpu.download(parts)?));
+            replace(&mut inputs, copies.map_err(|error| self.device_error(error))?);
         }
         Ok(inputs)
     }
@@ -70,26 +70,23 @@ impl Executable {
     /// # Errors
     /// A step's kernel found a fault, the run failed, or the device fails.
     pub(crate) fn leave(&self, gpu: &Gpu, turn: &Turn, run: Result<Vec<Value>>, places: Places) -> Result<Vec<Value>> {
+        let mut finished = None;
         let run = run.and_then(|values| {
-            let values = self.own_on_device(gpu, values, places)?;
-            let is_given = |at| places.of(at) == Outputs::Host;
-            let downloads = Downloads::of(&values, is_given).map_err(|error| self.device_error(error))?;
-            Ok((values, downloads))
+            let mut values = self.own_on_device(gpu, values, places)?;
+            let sources = on_device(&values, |at| places.of(at) == Outputs::Host);
+            let copies = downloaded(&sources, |parts| {
+                finished = Some(turn.finish(parts));
+                Ok(())
+            });
+            replace(&mut values, copies.map_err(|error| self.device_error(error))?);
+            Ok(values)
         });
-        let (finished, run) = match run {
-            Ok((values, mut downloads)) => {
-                (downloads.transfer(|parts| Ok(turn.finish(parts)?)), Ok((values, downloads)))
-            }
-            Err(error) => (turn.finish(Vec::new()).map_err(Error::from), Err(error)),
-        };
+        let finished = finished.unwrap_or_else(|| turn.finish(Vec::new()));
         match (finished, run) {
             (Ok(Some(report)), _) => Err(self.fault(&report)),
             (_, Err(error)) => Err(error),
-            (Err(error), Ok(_)) => Err(self.device_error(error)),
-            (Ok(None), Ok((mut values, downloads))) => {
-                downloads.replace(&mut values);
-                Ok(values)
-            }
+            (Err(error), Ok(_)) => Err(self.device_error(error.into())),
+            (Ok(None), Ok(values)) => Ok(values),
         }
     }
 
@@ -121,53 +118,18 @@ impl Executable {
     }
 }
 
-/// Tensors of a GPU that are copied to the host together, so that the host waits only once.
-struct Downloads {
-    tensors: Vec<Pending>,
+/// Returns the tensors of `values` that are on a device, and whose index `is_wanted` selects, with these indices.
+fn on_device(values: &[Value], is_wanted: impl Fn(usize) -> bool) -> Vec<(usize, Array)> {
+    let tensor = |(at, value): (usize, &Value)| match value {
+        Value::Tensor(source) if source.is_on_device() && is_wanted(at) => Some((at, source.clone())),
+        _ => None,
+    };
+    values.iter().enumerate().filter_map(tensor).collect()
 }
 
-struct Pending {
-    /// The index of the value.
-    at: usize,
-    source: Array,
-    target: Array,
-}
-
-impl Downloads {
-    /// The tensors of `values` that lie on a device, and whose index `is_wanted` selects.
-    ///
-    /// # Errors
-    /// There is not enough memory on the host.
-    fn of(values: &[Value], is_wanted: impl Fn(usize) -> bool) -> Result<Downloads> {
-        let arrival = |(at, value): (usize, &Value)| match value {
-            Value::Tensor(source) if source.is_on_device() && is_wanted(at) => {
-                Some(alloc_on_host(source).map(|target| Pending { at, source: source.clone(), target }))
-            }
-            _ => None,
-        };
-        Ok(Downloads { tensors: values.iter().enumerate().filter_map(arrival).collect::<Result<_>>()? })
-    }
-
-    fn is_empty(&self) -> bool {
-        self.tensors.is_empty()
-    }
-
-    /// Makes the copies with `copy`.
-    ///
-    /// # Errors
-    /// `copy` fails.
-    fn transfer<T>(&mut self, copy: impl FnOnce(Vec<Download>) -> Result<T>) -> Result<T> {
-        let parts = self.tensors.iter_mut().map(|Pending { source, target, .. }| {
-            let (buffer, range) = source.in_buffer()?;
-            Ok(buffer.part(range.start, target.bytes_mut()?)?)
-        });
-        copy(parts.collect::<Result<_>>()?)
-    }
-
-    /// Replaces the tensors by their copies.
-    fn replace(self, values: &mut [Value]) {
-        for Pending { at, target, .. } in self.tensors {
-            values[at] = target.into();
-        }
+/// Replaces values by their copies.
+fn replace(values: &mut [Value], copies: Vec<(usize, Array)>) {
+    for (at, copy) in copies {
+        values[at] = copy.into();
     }
 }

@@ -23,6 +23,10 @@ pub struct StepId(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct BlockId(pub u32);
 
+/// The index of a pair in the plan's state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PairId(pub u32);
+
 /// Adds the conversion of ids to indices, and their text.
 macro_rules! ids {
     ($($id:ident)*) => {$(
@@ -41,4 +45,4 @@ macro_rules! ids {
     )*};
 }
 
-ids! { ValueId ConstantId OriginId StepId BlockId }
+ids! { ValueId ConstantId OriginId StepId BlockId PairId }

@@ -102,18 +102,18 @@ impl Constants<'_> {
 
 /// Runs a step's nested graphs. The executor implements it for [`Call::run_block`].
 pub trait Blocks {
-    /// Runs a block on its inputs, in the block's order.
+    /// Runs a block on its inputs, in the block's order. Takes the inputs, and appends the outputs.
     ///
     /// # Errors
     /// A step of the block failed.
-    fn run(&self, id: BlockId, inputs: Vec<Value>) -> Result<Vec<Value>>;
+    fn run(&self, id: BlockId, inputs: &mut Vec<Value>, outputs: &mut Vec<Value>) -> Result<()>;
 }
 
 /// The nested graphs of a step that has none.
 pub(crate) struct NoBlocks;
 
 impl Blocks for NoBlocks {
-    fn run(&self, id: BlockId, _: Vec<Value>) -> Result<Vec<Value>> {
+    fn run(&self, id: BlockId, _: &mut Vec<Value>, _: &mut Vec<Value>) -> Result<()> {
         Err(Error::op(format!("there is no block {id}")))
     }
 }
@@ -224,11 +224,11 @@ impl<'a> Call<'a, '_> {
         }
     }
 
-    /// Runs a nested graph.
+    /// Runs a nested graph. Takes its inputs, and appends its outputs. So a loop can use both lists again.
     ///
     /// # Errors
     /// A step of the block failed.
-    pub fn run_block(&self, id: BlockId, inputs: Vec<Value>) -> Result<Vec<Value>> {
-        self.blocks.run(id, inputs)
+    pub fn run_block(&self, id: BlockId, inputs: &mut Vec<Value>, outputs: &mut Vec<Value>) -> Result<()> {
+        self.blocks.run(id, inputs, outputs)
     }
 }

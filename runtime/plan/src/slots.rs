@@ -1,6 +1,6 @@
 //! The slots of a running block, and the moves of values between them and the steps.
 
-use std::iter;
+use std::cell::RefCell;
 use std::ops::Deref;
 
 use candle_plan_descriptors::broadcast::Dims;
@@ -18,12 +18,27 @@ pub(crate) struct Slots<'b> {
     bound: Option<&'b Bound<'b>>,
 }
 
-impl<'b> Slots<'b> {
-    /// `count` empty slots.
-    pub fn new(count: usize, bound: Option<&'b Bound<'b>>) -> Slots<'b> {
-        Slots { values: iter::repeat_with(|| None).take(count).collect(), bound }
+/// The memory of slots that no block uses. The next block takes it, so the iterations of a loop do not allocate slots.
+#[derive(Default)]
+pub(crate) struct Spare(RefCell<Vec<Vec<Option<Value>>>>);
+
+impl Spare {
+    /// Returns `count` empty slots.
+    pub fn slots<'b>(&self, count: usize, bound: Option<&'b Bound<'b>>) -> Slots<'b> {
+        let mut values = self.0.borrow_mut().pop().unwrap_or_default();
+        values.resize_with(count, || None);
+        Slots { values, bound }
     }
 
+    /// Drops the values in slots, and keeps the memory of the slots.
+    pub fn keep(&self, slots: Slots) {
+        let mut values = slots.values;
+        values.clear();
+        self.0.borrow_mut().push(values);
+    }
+}
+
+impl<'b> Slots<'b> {
     /// The memory bound of the block.
     pub fn bound(&self) -> Option<&'b Bound<'b>> {
         self.bound

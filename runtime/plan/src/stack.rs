@@ -45,14 +45,12 @@ pub fn slice(value: &Value, axis: usize, index: usize, threads: &Threads) -> Res
     if array.dims().get(axis).is_none_or(|&size| index >= size) {
         bail!("there is no slice {index} along axis {axis} of {}", value.describe());
     }
-    let mut dims = array.dims().to_vec();
-    dims.remove(axis);
     if axis == 0 {
-        return movable.restore(array.narrow_outer(0, index, 1)?.reshape(&dims)?);
+        return movable.restore(array.narrow_outer(0, index, 1)?.reshape(&array.dims()[1..])?);
     }
     let mut view = View::contiguous(array.dims());
     view.offset = index * view.strides[axis].unsigned_abs();
-    view.dims = dims;
+    view.dims.remove(axis);
     view.strides.remove(axis);
     movable.restore(copy_view(array, &view, threads)?)
 }

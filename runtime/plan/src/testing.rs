@@ -4,7 +4,7 @@ use candle_plan_descriptors::conv::Shape;
 use candle_plan_descriptors::strided::View;
 use candle_plan_device::Gpu;
 use candle_plan_kernels::blocking::Blocking;
-use candle_plan_kernels::conv::{conv_plain, conv_transposed_plain};
+use candle_plan_kernels::convolution::rows::{conv_plain, conv_transposed_plain};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::threads::Threads;
 use candle_plan_memory::buffer;
@@ -152,7 +152,7 @@ pub fn run_on_device(op: &dyn Tested, inputs: &[Value]) -> Result<(Vec<Value>, b
     let turn = gpu.turn()?;
     gpu.mark(7);
     let inputs: Vec<Option<Value>> = inputs.iter().cloned().map(Some).collect();
-    let outputs = run_placed(&op, placed.as_ref(), &gpu, (&inputs, false), 1)?;
+    let (outputs, _) = run_placed(&op, placed.as_ref(), &gpu, (&inputs, false), 1)?;
     let report = turn.finish(Vec::new())?;
     if let Some(report) = &report {
         let kernel = cpu::kernel(&op, &on_cpu(constants))?;
@@ -176,8 +176,11 @@ fn assert_on_device(op: &Op, inputs: &[Option<Value>], types: &[Option<&Type>], 
         let OnDevice::Kernel(placed) = how else { continue };
         for owned in [false, true] {
             let found = run_placed(op, placed.as_ref(), &gpu, (inputs, owned), outputs.len());
-            let found = found.unwrap_or_else(|error| panic!("{op:?} on the device: {error}"));
+            let (found, counted) = found.unwrap_or_else(|error| panic!("{op:?} on the device: {error}"));
             assert_eq!(found.len(), outputs.len(), "{op:?} gives as many outputs on the device");
+            if counted > outputs.iter().map(bytes_of).sum() {
+                assert_limited(op, placed.as_ref(), &gpu, (inputs, owned), (outputs.len(), counted));
+            }
             for (found, expected) in found.iter().zip(outputs) {
                 let (found, expected) = (found.tensor().expect("a tensor"), expected.tensor().expect("a tensor"));
                 if let Err(difference) = near(found, expected) {
@@ -188,15 +191,31 @@ fn assert_on_device(op: &Op, inputs: &[Option<Value>], types: &[Option<&Type>], 
     }
 }
 
+/// Asserts that a kernel with scratch memory on the device fails if the memory limit is one byte too low.
+fn assert_limited(
+    op: &Op,
+    placed: &dyn OnGpu,
+    gpu: &Gpu,
+    inputs: (&[Option<Value>], bool),
+    (outputs, counted): (usize, usize),
+) {
+    let refused = buffer::within(counted - 1, || run_placed(op, placed, gpu, inputs, outputs));
+    assert!(matches!(refused, Err(Error::Memory(_))), "{op:?} takes {counted} bytes, and less is not refused");
+}
+
+fn bytes_of(value: &Value) -> usize {
+    value.tensor().map_or(0, Array::bytes_of_elements)
+}
+
 /// Runs a kernel on a device, with shared inputs or with inputs that it may overwrite, and copies the outputs to the
-/// host.
+/// host. Also returns the bytes that count toward the memory limit: all that the kernel allocates on the device.
 fn run_placed(
     op: &Op,
     placed: &dyn OnGpu,
     gpu: &Gpu,
     (inputs, owned): (&[Option<Value>], bool),
     outputs: usize,
-) -> Result<Vec<Value>> {
+) -> Result<(Vec<Value>, usize)> {
     let to_device = |(i, value): (usize, &Option<Value>)| match (value, op.operator().needs(i)) {
         (Some(value), Needs::Elements) => upload(gpu, value).map(Some),
         (value, _) => Ok(value.clone()),
@@ -205,9 +224,16 @@ fn run_placed(
     let kept = if owned { Vec::new() } else { given.clone() };
     let mut inputs: Vec<Input> = given.into_iter().map(|value| value.map_or(Input::Absent, Input::Owned)).collect();
     let (inputs, threads) = (&mut inputs[..], &Threads::serial());
-    let found = placed.run(gpu, &mut Call { inputs, outputs, threads, blocks: &NoBlocks })?;
+    let (limit, before) = (buffer::budget().min(usize::MAX - 1), candle_plan_device_emulator::allocated());
+    let (found, left) = buffer::within(limit, || {
+        let found = placed.run(gpu, &mut Call { inputs, outputs, threads, blocks: &NoBlocks });
+        (found, buffer::budget())
+    });
+    let allocated = candle_plan_device_emulator::allocated() - before;
+    assert!(allocated <= limit - left, "{op:?} allocates {allocated} bytes, and counts {}", limit - left);
     drop(kept);
-    found.iter().map(|value| Ok(download(value.tensor()?)?.into())).collect()
+    let copies = found?.iter().map(|value| Ok(download(value.tensor()?)?.into())).collect::<Result<_>>()?;
+    Ok((copies, limit - left))
 }
 
 /// Whether two tensors are equal, up to rounding if they are floating-point.

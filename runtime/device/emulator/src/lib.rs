@@ -11,6 +11,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_void, CString};
 use std::sync::Arc;
@@ -36,6 +37,15 @@ pub fn register() {
 /// The host has no memory left.
 pub fn open() -> Result<Gpu> {
     Gpu::new(Arc::new(Emulator))
+}
+
+thread_local! {
+    static ALLOCATED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// The bytes that this thread has allocated on the emulator so far.
+pub fn allocated() -> usize {
+    ALLOCATED.get()
 }
 
 /// The initial value of every byte, which reveals bytes that a kernel fails to write.
@@ -179,6 +189,7 @@ unsafe impl Backend for Emulator {
         words.resize(count, u128::from_ne_bytes([UNWRITTEN; 16]));
         let address = words.as_mut_ptr().expose_provenance() as u64;
         MEMORY.lock().insert(address, size_of::<u128>() * count);
+        ALLOCATED.set(ALLOCATED.get() + bytes);
         // SAFETY: the owner has the vector at the address.
         Ok(unsafe { Memory::new(address, Box::new(Owner { words, address, bytes })) })
     }

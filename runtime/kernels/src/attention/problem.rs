@@ -5,10 +5,10 @@ use std::ops::Range;
 pub use candle_plan_descriptors::attention::Dims;
 
 use crate::buffer;
+use crate::float_types::Real;
 use crate::gemm::{Bias, Matrix, PackedB, ProductSizes, Right};
 use crate::isa::Isa;
 use crate::products::multiply;
-use crate::real::Real;
 use crate::softmax;
 use crate::threads::Threads;
 

@@ -1,7 +1,7 @@
 //! Loops over scores, keys and values.
 
-use crate::lanes::per_isa;
-use crate::real::Real;
+use crate::float_types::Real;
+use crate::lane_loops::per_isa;
 
 per_isa! {
     /// `scores *= factor`

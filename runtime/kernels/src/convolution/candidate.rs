@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use crate::alternative::Alternative;
-use crate::conv_form::{ImageLayout, PackedConv};
+use crate::convolution::form::{ImageLayout, PackedConv};
 use crate::form::least;
 
 /// A way to compute a convolution.

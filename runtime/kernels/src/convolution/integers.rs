@@ -2,9 +2,9 @@
 //! in `int32`.
 
 use crate::blocking::Blocking;
-use crate::conv::form::RowsForm;
-use crate::conv_form::ConvCase;
 use crate::conv_shape::Shape;
+use crate::convolution::form::ConvCase;
+use crate::convolution::rows::form::RowsForm;
 use crate::form::Form;
 use crate::gemm::UNIT;
 use crate::isa::Isa;

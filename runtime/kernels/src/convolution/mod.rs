@@ -1,29 +1,32 @@
 //! Convolutions of `f32` images in the form that a planner chooses when the weights are packed.
 //!
-//! The forms are in [`conv`](crate::conv), for images in rows, and in [`blocked`](crate::blocked), for images in blocks of
-//! channels. Each implements `ConvForm` of `conv_form.rs`. `planner.rs` lists them in a table, beside the tables of
-//! convolutions of codes ([`quantized`]) and of integers.
+//! The forms are in [`rows`], for images in rows, and in [`blocked`], for images in blocks of channels. Each implements
+//! `ConvForm` of `form.rs`. `planner.rs` lists them in a table, beside the tables of convolutions of codes ([`quantized`])
+//! and of integers.
 
+pub mod blocked;
 mod candidate;
+pub(crate) mod form;
 mod integers;
 mod planner;
 pub mod quantized;
+pub mod rows;
 mod transposed;
 mod within_step;
 
 #[cfg(test)]
 mod tests;
 
-pub use crate::conv_form::{ConvCase, ConvOperands, Epilogue, ImageLayout, Residual};
+pub use form::{ConvCase, ConvOperands, Epilogue, ImageLayout, Residual};
 pub use integers::{IntegerConvCase, AS_FLOATS};
 pub use planner::{integer_alternatives, reorder, sums_in_float};
 
+use blocked::{separable_costs, SeparableWeights};
 use candidate::{fastest, listed, Candidate};
+use form::PackedConv;
 
 use crate::alternative::Alternative;
-use crate::blocked::{separable_costs, SeparableWeights};
 use crate::blocking::Blocking;
-use crate::conv_form::PackedConv;
 use crate::conv_shape::Shape;
 use crate::threads::Threads;
 

@@ -3,10 +3,10 @@
 use super::candidate::{fastest, Candidate};
 use super::integers::{AsFloats, AsIntegers, IntegerConvCase, IntegerConvForm};
 use super::within_step::WithinStep;
-use crate::blocked::{DepthwiseForm, DirectForm, FromRowsForm, WinogradForm};
-use crate::conv::form::RowsForm;
-use crate::conv::product::WindowProductForm;
-use crate::conv_form::{ConvCase, ConvForm, ImageLayout, PackedConv};
+use crate::convolution::blocked::{DepthwiseForm, DirectForm, FromRowsForm, WinogradForm};
+use crate::convolution::form::{ConvCase, ConvForm, ImageLayout, PackedConv};
+use crate::convolution::rows::form::RowsForm;
+use crate::convolution::rows::product::WindowProductForm;
 use crate::form::{cheapest, listed};
 use crate::int8::{self, QuantizedConvForm};
 use crate::isa::{Isa, Level};
@@ -146,8 +146,8 @@ pub fn integer_alternatives(case: &IntegerConvCase) -> Vec<(String, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conv::tests::same;
     use crate::conv_shape::Shape;
+    use crate::convolution::rows::tests::same;
 
     /// Usual convolutions: with few and many channels, groups, windows and sizes.
     fn shapes() -> impl Iterator<Item = Shape> {

@@ -1,8 +1,8 @@
 //! Convolutions of images of codes with their channels last.
 
 pub(crate) use super::planner::QUANTIZED;
-use crate::conv_form::has_short_lists;
 use crate::conv_shape::Shape;
+use crate::convolution::form::has_short_lists;
 use crate::form::{cheapest, listed};
 use crate::int8::{Codes, Dots, Out, PackedQuantizedConv, QuantizedConvCase, QuantizedConvForm, Taps};
 use crate::isa::Isa;

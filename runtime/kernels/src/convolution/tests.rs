@@ -7,12 +7,12 @@ mod rounding;
 use super::planner::{fastest_form, FLOAT};
 use super::within_step::WithinStep;
 use super::*;
-use crate::blocked::tests::blocked;
-use crate::blocked::{from_blocks, Images};
 use crate::blocking::tests::every;
-use crate::conv::conv_plain;
-use crate::conv::tests::{draw, same, Draw};
-use crate::conv_form::ConvForm;
+use crate::convolution::blocked::tests::blocked;
+use crate::convolution::blocked::{from_blocks, Images};
+use crate::convolution::form::ConvForm;
+use crate::convolution::rows::conv_plain;
+use crate::convolution::rows::tests::{draw, same, Draw};
 use crate::gemm::tests::noise;
 use crate::isa::{Isa, Level};
 

@@ -1,9 +1,9 @@
 //! A form on blocks of channels for images in rows: the step converts the image to blocks, and its result back.
 
-use crate::blocked::{from_blocks, to_blocks, Images};
 use crate::blocking::Blocking;
-use crate::conv_form::{ConvOperands, Epilogue, ImageLayout, PackedConv};
 use crate::conv_shape::Shape;
+use crate::convolution::blocked::{from_blocks, to_blocks, Images};
+use crate::convolution::form::{ConvOperands, Epilogue, ImageLayout, PackedConv};
 use crate::scratch::Scratch;
 use crate::threads::Threads;
 

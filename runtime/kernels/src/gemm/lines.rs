@@ -2,7 +2,6 @@
 
 use std::ops::{Deref, DerefMut};
 
-use crate::buffer;
 use crate::scratch::Scratch;
 
 #[derive(Debug, Clone, Copy)]
@@ -29,25 +28,16 @@ impl Lines {
         Lines(Scratch::filled(Line([0.0; 16]), len.div_ceil(16)))
     }
 
-    /// Allocates at least `len` elements with unspecified values. See [`Scratch::unspecified`].
-    fn unspecified(len: usize) -> Lines {
-        Lines(Scratch::unspecified(len.div_ceil(16)))
-    }
-
     /// Allocates at least `len` elements, and has `write` write the first `len` of them. See [`Scratch::overwritten`].
     pub fn overwritten(len: usize, write: impl FnOnce(&mut [f32])) -> Lines {
         Lines(Scratch::overwritten(len.div_ceil(16), |lines| write(&mut bytemuck::cast_slice_mut(lines)[..len])))
     }
 
-    /// Discards the contents, and has `write` write `len` elements. Reallocates if the buffer is smaller.
+    /// Discards the contents, and has `write` write `len` elements. Reallocates if the buffer is smaller. See
+    /// [`Scratch::overwrite_kept`].
     pub fn overwrite(&mut self, len: usize, write: impl FnOnce(&mut [f32])) -> &mut [f32] {
-        if self.len() < len {
-            // As large as a cache, and kept for later products, so it does not count toward a step's budget.
-            *self = buffer::within(usize::MAX, || Lines::unspecified(len));
-        }
-        let elements = &mut self[..len];
-        write(elements);
-        elements
+        let lines = self.0.overwrite_kept(len.div_ceil(16), |lines| write(&mut bytemuck::cast_slice_mut(lines)[..len]));
+        &mut bytemuck::cast_slice_mut(lines)[..len]
     }
 }
 

@@ -10,7 +10,7 @@ use crate::buffer::{filled, is_cached};
 use crate::conv_shape::Shape;
 use crate::form::Form;
 use crate::isa::Isa;
-use crate::lanes::per_isa;
+use crate::lane_loops::per_isa;
 use crate::quantize::Code;
 use crate::scratch::Scratch;
 use crate::threads::Threads;

@@ -8,7 +8,7 @@ use super::product::{Product, Rows};
 use super::weights::Weights;
 use crate::gemm::{Finish, Lines};
 use crate::isa::Isa;
-use crate::lanes::{fold, per_isa};
+use crate::lane_loops::{fold, per_isa};
 use crate::quantize::Code;
 use crate::scratch::Scratch;
 use crate::threads::Threads;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::gemm::Finish;
 use crate::isa::Isa;
-use crate::lanes::per_isa;
+use crate::lane_loops::per_isa;
 use crate::scratch::Scratch;
 
 /// The zero point and the scale of each row of the left operand, and the function that finishes each row of each block.

@@ -2,7 +2,7 @@
 
 use super::codes::{Codes, SIGN};
 use crate::isa::Isa;
-use crate::lanes::per_isa;
+use crate::lane_loops::per_isa;
 use crate::scratch::Scratch;
 
 /// A function of two numbers.

@@ -65,7 +65,7 @@ pub(crate) trait PackedQuantizedConv: Debug + Send + Sync {
     fn bytes(&self) -> usize;
 
     /// Whether every buffer of [`run`](PackedQuantizedConv::run) fits a cache. The shape has outputs and
-    /// [short lists](crate::conv_form::has_short_lists).
+    /// [short lists](crate::convolution::form::has_short_lists).
     fn is_cached(&self, shape: &Shape) -> bool;
 }
 

@@ -46,27 +46,31 @@ impl Form<LowBitCase> for InAdvance {
 
 impl LowBitForm for InAdvance {
     fn block(&self, product: &Product, rows: [usize; 2], panels: [usize; 2]) {
-        let (mut scratch, b) = (SCRATCH.take(), product.b);
-        let numbers = scratch.overwrite(NUMBERS, |_| ()).as_mut_ptr();
-        let length = LEFT / (rows[1] - rows[0]);
-        let mut first = 0;
-        while first < b.k {
-            // Whole parts, for one panel after the other: a panel is read from front to back.
-            let mut end = first;
-            while end < b.k && end - first < length {
-                end = end_of_part(b, end);
-            }
-            for panel in panels[0]..panels[1] {
-                let mut part = first;
-                while part < end {
-                    let next = end_of_part(b, part);
-                    product.tiles(rows, panel, [part, next], numbers);
-                    part = next;
-                }
-            }
-            first = end;
-        }
+        let mut scratch = SCRATCH.take();
+        scratch.overwrite(NUMBERS, |numbers| parts(product, rows, panels, numbers.as_mut_ptr()));
         SCRATCH.set(scratch);
+    }
+}
+
+/// Computes the block in parts of the depth, whose numbers fit the scratch memory.
+fn parts(product: &Product, rows: [usize; 2], panels: [usize; 2], numbers: *mut f32) {
+    let (b, length) = (product.b, LEFT / (rows[1] - rows[0]));
+    let mut first = 0;
+    while first < b.k {
+        // Whole parts, for one panel after the other: a panel is read from front to back.
+        let mut end = first;
+        while end < b.k && end - first < length {
+            end = end_of_part(b, end);
+        }
+        for panel in panels[0]..panels[1] {
+            let mut part = first;
+            while part < end {
+                let next = end_of_part(b, part);
+                product.tiles(rows, panel, [part, next], numbers);
+                part = next;
+            }
+        }
+        first = end;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::rule::Rule;
 use super::window::{Window, BLOCK};
-use crate::lanes::{load, store};
+use crate::lane_loops::{load, store};
 
 /// Reduces the windows of a line into `y`. Window `i` has weight `row_count` × `counts[i]`.
 #[inline(always)]

@@ -8,9 +8,9 @@ mod line;
 mod rule;
 pub(crate) mod window;
 
+use crate::float_types::Real;
 use crate::isa::Isa;
-use crate::lanes::per_isa;
-use crate::real::Real;
+use crate::lane_loops::per_isa;
 use crate::reduce::Ordered;
 use crate::scratch::Scratch;
 use crate::threads::Threads;

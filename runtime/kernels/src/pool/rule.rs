@@ -1,7 +1,7 @@
 //! The reductions of a window.
 
+use crate::float_types::Real;
 use crate::isa::Level;
-use crate::real::Real;
 use crate::reduce::Ordered;
 
 /// A reduction.

@@ -7,6 +7,7 @@ use super::unary::{floor_mods, prelus, remainders};
 use super::{Binary, Instruction, Invalid, Operand, Program};
 use crate::broadcast::{for_each_run, Broadcast};
 use crate::isa::Isa;
+use crate::scratch::Scratch;
 use crate::threads::Threads;
 use crate::vector::pow_in_place;
 
@@ -150,40 +151,42 @@ impl<'a> Bound<'a> {
 
     /// Runs the program tile by tile, with broadcast operands expanded to the tile.
     fn run_tiles(&self, isa: Isa, offset: usize, values: &mut [f32]) {
-        let mut expanded: Vec<Vec<f32>> = vec![Vec::new(); self.operands.len()];
-        for (i, tile) in values.chunks_mut(TILE).enumerate() {
-            let start = offset + i * TILE;
-            for (i, operand) in self.operands.iter().enumerate() {
-                match operand {
-                    Resolved::Tensor(data, _) if data.len() < self.length => {
-                        self.expand(i, data, start, tile.len(), &mut expanded[i]);
-                    }
-                    _ => {}
-                }
+        let size = TILE.min(values.len()).max(1);
+        drop(Scratch::overwritten(size * self.operands.len(), |expanded| {
+            for (i, tile) in values.chunks_mut(size).enumerate() {
+                self.run_tile(isa, offset + i * size, tile, expanded.chunks_exact_mut(size));
             }
-            let (out, count) = (tile.as_mut_ptr(), tile.len());
-            let place = |(operand, expanded): (&Resolved, &Vec<f32>)| match *operand {
-                Resolved::Tensor(data, _) if data.len() < self.length => Place::Advance(expanded.as_ptr()),
-                Resolved::Tensor(data, _) => Place::Advance(data[start..start + count].as_ptr()),
-                Resolved::Constant(ref value) => Place::Repeat(value),
-                Resolved::Saved(slot) => Place::Saved(slot),
-                Resolved::Result => Place::Advance(out.cast_const()),
-            };
-            let places: Vec<Place> = self.operands.iter().zip(&expanded).map(place).collect();
-            // SAFETY: every expanded operand has the length of the tile. Slots are saved before they are read.
-            unsafe { machine::run(isa, &self.steps, &places, out, count) };
-        }
+        }));
     }
 
-    fn expand(&self, operand: usize, data: &[f32], start: usize, length: usize, out: &mut Vec<f32>) {
-        out.clear();
+    /// Runs the program on a tile. `expanded` has memory for the elements of each operand.
+    fn run_tile<'e>(&self, isa: Isa, start: usize, tile: &mut [f32], expanded: impl Iterator<Item = &'e mut [f32]>) {
+        let (out, count) = (tile.as_mut_ptr(), tile.len());
+        let place = |(i, (operand, expanded)): (usize, (&Resolved, &mut [f32]))| match *operand {
+            Resolved::Tensor(data, _) if data.len() < self.length => {
+                let expanded = &mut expanded[..count];
+                self.expand(i, data, start, expanded);
+                Place::Advance(expanded.as_ptr())
+            }
+            Resolved::Tensor(data, _) => Place::Advance(data[start..start + count].as_ptr()),
+            Resolved::Constant(ref value) => Place::Repeat(value),
+            Resolved::Saved(slot) => Place::Saved(slot),
+            Resolved::Result => Place::Advance(out.cast_const()),
+        };
+        let places: SmallVec<[Place; 4]> = self.operands.iter().zip(expanded).enumerate().map(place).collect();
+        // SAFETY: every expanded operand has the length of the tile. Slots are saved before they are read.
+        unsafe { machine::run(isa, &self.steps, &places, out, count) };
+    }
+
+    /// Copies the elements of an operand for the elements of the result from `start` on.
+    fn expand(&self, operand: usize, data: &[f32], start: usize, out: &mut [f32]) {
         let advances = self.broadcast.advances(operand);
-        for_each_run(self.broadcast.span(), start, length, |position, count| {
-            let offset = self.broadcast.offset(operand, position);
+        for_each_run(self.broadcast.span(), start, out.len(), |position, count| {
+            let (out, offset) = (&mut out[position - start..][..count], self.broadcast.offset(operand, position));
             if advances {
-                out.extend_from_slice(&data[offset..offset + count]);
+                out.copy_from_slice(&data[offset..offset + count]);
             } else {
-                out.extend(std::iter::repeat_n(data[offset], count));
+                out.fill(data[offset]);
             }
         });
     }

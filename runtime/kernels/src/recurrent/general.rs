@@ -1,7 +1,7 @@
 //! Steps of any cell with any activation functions.
 
 use super::{Activation, Cell, Layer, LayerDefinition, Scalar};
-use crate::real::Real;
+use crate::float_types::Real;
 use crate::threads::Threads;
 
 /// One step of some sequences.

@@ -1,7 +1,7 @@
 //! Reductions of the middle axis of `[outer, n, inner]`. A reduction over several groups of axes consists of several of
 //! these.
 //!
-//! A block of elements has partial results in lanes (see [`crate::lanes`]). Blocks are added to a wider total: a sum of
+//! A block of elements has partial results in lanes (see [`crate::lane_loops`]). Blocks are added to a wider total: a sum of
 //! a million `f32` is within 1e-6 of the exact one.
 
 use std::marker::PhantomData;
@@ -10,7 +10,7 @@ pub use candle_plan_descriptors::number::Number;
 pub use candle_plan_descriptors::reduce::Extremum;
 
 use crate::isa::{Isa, Level};
-use crate::lanes::{fold, per_isa, LANES};
+use crate::lane_loops::{fold, per_isa, LANES};
 use crate::scratch::Scratch;
 use crate::threads::Threads;
 

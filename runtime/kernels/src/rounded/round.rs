@@ -1,7 +1,7 @@
 //! Rounding to `bf16`, to nearest, ties to even.
 
 use crate::isa::Isa;
-use crate::lanes::per_isa;
+use crate::lane_loops::per_isa;
 use crate::scratch::Scratch;
 use crate::threads::Threads;
 

@@ -10,9 +10,9 @@ mod short;
 pub use function::Function;
 pub(crate) use rows::exponentiate as exponentiate_rows;
 
+use crate::float_types::Real;
 use crate::isa::Isa;
-use crate::lanes::{fold, load, per_isa, LANES};
-use crate::real::Real;
+use crate::lane_loops::{fold, load, per_isa, LANES};
 use crate::rewrite::Rewrite;
 use crate::scratch::Scratch;
 use crate::threads::Threads;

@@ -1,7 +1,7 @@
 //! The first keys of a sequence that arrives in pieces.
 
 use super::keys::{Key, Packed};
-use crate::lanes::per_isa;
+use crate::lane_loops::per_isa;
 use crate::scratch::Scratch;
 
 /// Keys that are compared at a time: of a row, or of adjacent columns.

@@ -12,7 +12,7 @@ mod tests;
 use half::{bf16, f16};
 
 use crate::isa::Isa;
-use crate::lanes::per_isa;
+use crate::lane_loops::per_isa;
 use crate::scratch::Scratch;
 use crate::threads::Threads;
 use best::{offer_columns, offer_row, Best, BLOCK};
@@ -103,7 +103,7 @@ fn find_columns<T: Keyed, P: Packed<T::Key>>(isa: Isa, threads: &Threads, x: &[T
     let together = (TASK / n).max(1).next_multiple_of(BLOCK.min(inner));
     threads.for_each_chunk(places, together * k, |task, places| {
         let width = BLOCK.min(inner).min(places.len() / k);
-        let mut best: Vec<Best<T::Key, P>> = (0..width).map(|_| Best::new(n, k)).collect();
+        let mut best: Scratch<Best<T::Key, P>> = Scratch::of((0..width).map(|_| Best::new(n, k)));
         let mut column = task * together;
         let mut places = places.chunks_exact_mut(k);
         while places.len() > 0 {

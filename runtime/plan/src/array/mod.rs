@@ -26,7 +26,6 @@ use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::size::{copied, element_count};
 use backing::Backing;
-use word::Word;
 
 /// A tensor: elements of a logical type, in row-major order.
 ///
@@ -172,20 +171,6 @@ impl Array {
     fn bytes(&self) -> Option<&[u8]> {
         let width = self.dtype.width().ok()?;
         self.storage.bytes()?.get(self.start * width..)?.get(..self.len() * width)
-    }
-
-    /// Returns the bytes of the elements for writing. Copies them first unless the storage [is
-    /// unshared](Array::is_alone).
-    ///
-    /// # Errors
-    /// The tensor is not on the CPU.
-    pub(crate) fn bytes_mut(&mut self) -> Result<&mut [u8]> {
-        let dtype = self.dtype;
-        let (storage, range) = self.alone()?;
-        by_width!(dtype, W => {
-            let words = W::of_mut(storage).and_then(|words| words.get_mut(range));
-            words.map(cast_slice_mut).ok_or_else(|| Error::op("the tensor's storage does not hold its elements"))
-        })
     }
 
     /// Changes the elements with `rewrite`, in place if the storage [is unshared](Array::is_alone), otherwise in a

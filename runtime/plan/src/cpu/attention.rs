@@ -115,7 +115,7 @@ impl Attention {
             AttentionScores::Masked => Stage::Masked,
             AttentionScores::Softmax => Stage::Softmax,
         };
-        let (y, scores) = y.overwrite_with(|y| scores.overwrite(|scores| run(y, Some((stage, scores)))));
+        let (y, scores) = y.overwrite_both(scores, |y, scores| run(y, Some((stage, scores))));
         Ok((y, Some(scores)))
     }
 

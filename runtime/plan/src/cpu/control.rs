@@ -2,7 +2,7 @@
 
 use candle_plan_memory::buffer::within;
 
-use super::nested::{collect, given, is_true, one_i64, push};
+use super::nested::{collect, given, is_true, one_i64, push, set};
 use crate::bail;
 use crate::dtype::Bool;
 use crate::error::{Error, Result};
@@ -25,8 +25,9 @@ impl Kernel for If<Op> {
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let branch = BlockId(u32::from(!is_true(call.value(0)?)?));
-        let given = given(call, 1)?;
-        call.run_block(branch, given)
+        let (mut given, mut outputs) = (given(call, 1)?, Vec::with_capacity(call.outputs));
+        call.run_block(branch, &mut given, &mut outputs)?;
+        Ok(outputs)
     }
 }
 
@@ -42,15 +43,18 @@ impl Kernel for Loop<Op> {
         let mut carried = given(call, 2)?;
         let captures = carried.split_off(self.carried);
         let mut collected: Vec<Vec<Value>> = vec![Vec::new(); self.stacked()];
-        let mut iteration = 0;
+        let (mut counter, condition) = (Array::scalar(0i64), Array::scalar(Bool(1)));
+        let (mut inputs, mut outputs, mut iteration) = (Vec::new(), Vec::new(), 0);
         while proceed && bound.is_none_or(|bound| iteration < bound) {
-            let mut inputs = vec![Array::scalar(iteration).into(), Array::scalar(Bool(1)).into()];
+            set(&mut counter, iteration)?;
+            inputs.extend([Value::from(&counter), Value::from(&condition)]);
             inputs.append(&mut carried);
             inputs.extend(captures.iter().cloned());
-            let mut outputs = within(kept.left(&inputs)?, || call.run_block(BODY, inputs))?.into_iter();
-            proceed = is_true(&outputs.next().ok_or_else(|| Error::op("the body gave no condition"))?)?;
-            carried = outputs.by_ref().take(self.carried).collect();
-            push(&mut collected, outputs, &mut kept)?;
+            within(kept.left(&inputs)?, || call.run_block(BODY, &mut inputs, &mut outputs))?;
+            let mut results = outputs.drain(..);
+            proceed = is_true(&results.next().ok_or_else(|| Error::op("the body gave no condition"))?)?;
+            carried.extend(results.by_ref().take(self.carried));
+            push(&mut collected, results, &mut kept)?;
             iteration += 1;
         }
         let items = collected.iter().enumerate();
@@ -79,16 +83,18 @@ impl Kernel for Scan<Op> {
         let axes: Vec<usize> = axes.collect::<Result<_>>()?;
         let length = self.length(&scanned, &axes)?;
         let mut collected: Vec<Vec<Value>> = vec![Vec::new(); self.outputs.len()];
+        let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
         for step in 0..length {
-            let mut inputs = std::mem::take(&mut states);
+            inputs.append(&mut states);
             for ((value, scan), &axis) in scanned.iter().zip(&self.inputs).zip(&axes) {
                 let index = if scan.reverse { length - 1 - step } else { step };
                 inputs.push(stack::slice(value, axis, index, call.threads)?);
             }
             inputs.extend(captures.iter().cloned());
-            let mut outputs = within(kept.left(&inputs)?, || call.run_block(BODY, inputs))?.into_iter();
-            states = outputs.by_ref().take(self.states).collect();
-            push(&mut collected, outputs, &mut kept)?;
+            within(kept.left(&inputs)?, || call.run_block(BODY, &mut inputs, &mut outputs))?;
+            let mut results = outputs.drain(..);
+            states.extend(results.by_ref().take(self.states));
+            push(&mut collected, results, &mut kept)?;
         }
         for (items, _) in collected.iter_mut().zip(&self.outputs).filter(|(_, scan)| scan.reverse) {
             items.reverse();

@@ -1,7 +1,7 @@
 //! Plain and transposed convolutions: the sizes and the memory for which their weights are packed.
 
 use candle_plan_kernels::blocking::Blocking;
-use candle_plan_kernels::conv::{conv_plain, conv_transposed_plain, Shape};
+use candle_plan_kernels::convolution::rows::{conv_plain, conv_transposed_plain, Shape};
 use candle_plan_kernels::convolution::ConvCase;
 use candle_plan_kernels::program::Program;
 use candle_plan_kernels::threads::Threads;

@@ -1,7 +1,7 @@
 //! Plain and transposed convolutions of images in rows: their common parts.
 
 use candle_plan_kernels::blocking::Blocking;
-use candle_plan_kernels::conv::Shape;
+use candle_plan_kernels::convolution::rows::Shape;
 use candle_plan_kernels::convolution::{self, ConvOperands, ConvWeights, ImageLayout, PlannedConv};
 use candle_plan_kernels::isa::Isa;
 

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use candle_plan_descriptors::number::Number;
 use candle_plan_kernels::cast::{cast, convert, narrow, widen, Convert, Target};
+use candle_plan_kernels::float_types::Real;
 use candle_plan_kernels::isa::Isa;
-use candle_plan_kernels::real::Real;
 use candle_plan_kernels::threads::Threads;
 use candle_plan_kernels::vector::Half;
 use candle_plan_memory::buffer;

@@ -1,6 +1,6 @@
 //! CPU kernels: deformable convolutions, whose window positions are shifted by an input.
 
-use candle_plan_kernels::real::Real;
+use candle_plan_kernels::float_types::Real;
 use candle_plan_kernels::sample::{sample, Taps};
 use candle_plan_kernels::scratch::Scratch;
 use candle_plan_kernels::threads::Threads;

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use candle_plan_kernels::indexed::gather_runs;
+use candle_plan_kernels::gather_scatter::gather_runs;
 
 use super::packed::{HasKernel, Packed};
 use super::places::{self, element_places, row_places, starts_bytes, vector_places};

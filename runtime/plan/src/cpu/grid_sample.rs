@@ -1,6 +1,6 @@
 //! CPU kernels: samples images at the points of a grid.
 
-use candle_plan_kernels::real::Real;
+use candle_plan_kernels::float_types::Real;
 use candle_plan_kernels::sample::{sample, Taps, NOWHERE};
 use candle_plan_kernels::scratch::Scratch;
 use candle_plan_kernels::threads::Threads;

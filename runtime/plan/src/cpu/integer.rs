@@ -1,6 +1,6 @@
 //! CPU kernels: products and convolutions of 8-bit integers with `int32` sums, and requantization to 8 bits.
 
-use candle_plan_kernels::conv::{self, Rows, Shape};
+use candle_plan_kernels::convolution::rows::{self, Rows, Shape};
 use candle_plan_kernels::convolution::{self, integer_alternatives, ConvOperands, Epilogue, IntegerConvCase};
 use candle_plan_kernels::int8;
 use candle_plan_kernels::isa::Isa;
@@ -170,7 +170,7 @@ impl Kernel for Packed<ConvInteger, Option<PackedBytes>> {
             let (x, epilogue) = (x.read::<f32>()?, Epilogue::NONE);
             let out = alloc_uninit(&dims)?.overwrite(|out| {
                 let operands = ConvOperands { shape: &shape, bias: None, x, out, epilogue };
-                conv::conv(call.threads, &packed.weights, operands);
+                rows::conv(call.threads, &packed.weights, operands);
             });
             whole_elements(&out)
         } else {
@@ -216,7 +216,7 @@ impl ConvInteger {
         let w = whole(&self.weights(call.tensor(1)?, call.optional_tensor(3)?)?)?;
         let (out, x) = (alloc_uninit(&out_dims(shape, x.rank()))?, whole(x)?);
         let (x, w) = (x.read::<i32>()?, w.read::<i32>()?);
-        Ok(out.overwrite(|out| conv::conv_plain(call.threads, shape, w, None, x, out)))
+        Ok(out.overwrite(|out| rows::conv_plain(call.threads, shape, w, None, x, out)))
     }
 }
 

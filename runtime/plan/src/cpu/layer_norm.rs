@@ -1,8 +1,8 @@
 //! CPU kernels: layer normalization and RMS normalization over the last axes.
 
+use candle_plan_kernels::float_types::Real;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::norm::{normalize_rows, row_statistics, Affine, Center};
-use candle_plan_kernels::real::Real;
 use candle_plan_kernels::reduce::Number;
 use candle_plan_kernels::rewrite::Rewrite;
 use candle_plan_kernels::scratch::Scratch;

@@ -23,6 +23,21 @@ pub(super) fn push(collected: &mut [Vec<Value>], outputs: impl Iterator<Item = V
     Ok(())
 }
 
+/// Makes an array the number of an iteration: in place, unless a value of an earlier iteration shares the array.
+///
+/// # Errors
+/// The array is not an `int64` tensor on the host.
+pub(super) fn set(counter: &mut Array, iteration: i64) -> Result<()> {
+    if !counter.is_alone() {
+        *counter = Array::scalar(iteration);
+        return Ok(());
+    }
+    counter.update::<i64>(|counter| {
+        counter.fill(iteration);
+        Ok(())
+    })
+}
+
 pub(super) fn is_true(value: &Value) -> Result<bool> {
     match value.tensor()?.read::<Bool>()?.first() {
         Some(first) => Ok(first.is_true()),

@@ -1,8 +1,8 @@
 //! CPU kernels: batch, instance, group and local response normalization.
 
+use candle_plan_kernels::float_types::Real;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::norm::{normalize_channels, normalize_rows, Affine, Center};
-use candle_plan_kernels::real::Real;
 use candle_plan_kernels::reduce::Number;
 use candle_plan_kernels::scratch::Scratch;
 use candle_plan_memory::buffer::{collected, collected_up_to, copied, is_cached};

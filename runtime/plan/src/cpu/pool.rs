@@ -1,6 +1,6 @@
 //! CPU kernels: pooling over windows of one or two spatial axes.
 
-use candle_plan_kernels::blocked::Pool;
+use candle_plan_kernels::convolution::blocked::Pool;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::pool::{self, Divisor, Window};
 use candle_plan_kernels::reduce::Ordered;
@@ -71,7 +71,7 @@ impl Max<'_> {
         let run = |y: &mut [T], indices: &mut [i64]| {
             pool::max_with_indices(self.threads, x, self.windows, self.column_major, y, indices);
         };
-        let (y, indices) = y.overwrite_with(|y| indices.overwrite(|indices| run(y, indices)));
+        let (y, indices) = y.overwrite_both(indices, run);
         (y, Some(indices))
     }
 }

@@ -1,7 +1,7 @@
 //! Pooling of images in blocks of channels.
 
-use candle_plan_kernels::blocked::{self, Pool};
 use candle_plan_kernels::blocking::Blocking;
+use candle_plan_kernels::convolution::blocked::{self, Pool};
 
 use super::blocks::Blocked;
 use super::bounds::has_short_lines;

@@ -1,7 +1,7 @@
 //! CPU kernels: convolutions and matrix products from 8-bit codes to 8-bit codes, as single steps.
 
-use candle_plan_kernels::conv::Shape;
 use candle_plan_kernels::convolution::quantized::{self, Filter};
+use candle_plan_kernels::convolution::rows::Shape;
 use candle_plan_kernels::int8::{self, Codes, Matrix, Out, Requantize, Taps, Weights};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::products;

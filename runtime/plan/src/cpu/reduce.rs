@@ -2,8 +2,8 @@
 
 use bytemuck::cast_slice;
 use candle_plan_kernels::blocking::Blocking;
+use candle_plan_kernels::float_types::Real;
 use candle_plan_kernels::isa::Isa;
-use candle_plan_kernels::real::Real;
 use candle_plan_kernels::reduce::{Extremum, Fold, Number, Ordered, Summed};
 use candle_plan_kernels::softmax::log_sum_exp;
 use candle_plan_kernels::threads::Threads;

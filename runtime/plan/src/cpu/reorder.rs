@@ -1,7 +1,7 @@
 //! The step that converts an image to another layout.
 
-use candle_plan_kernels::blocked;
 use candle_plan_kernels::blocking::Blocking;
+use candle_plan_kernels::convolution::blocked;
 use candle_plan_kernels::threads::Threads;
 
 use crate::bail;

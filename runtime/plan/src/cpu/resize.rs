@@ -1,9 +1,9 @@
 //! CPU kernels: resizes tensors along one or two axes.
 
 use candle_plan_kernels::blocking::Blocking;
+use candle_plan_kernels::float_types::Real;
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::pad::{pad, Places};
-use candle_plan_kernels::real::Real;
 use candle_plan_kernels::reduce::Number;
 use candle_plan_kernels::resize::{resample, take, Filter};
 use candle_plan_kernels::scratch::Scratch;

@@ -1,6 +1,6 @@
 //! CPU kernels: rotary position embedding.
 
-use candle_plan_kernels::real::Real;
+use candle_plan_kernels::float_types::Real;
 use half::{bf16, f16};
 
 use super::bounds::counted;

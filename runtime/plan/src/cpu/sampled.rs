@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use candle_plan_kernels::real::Real;
+use candle_plan_kernels::float_types::Real;
 use candle_plan_memory::buffer::{collected, mapped};
 
 use super::convert::Float;

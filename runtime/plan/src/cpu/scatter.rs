@@ -1,6 +1,6 @@
 //! CPU kernels: scatters elements and rows by index.
 
-use candle_plan_kernels::indexed::{combine_runs, scatter_runs};
+use candle_plan_kernels::gather_scatter::{combine_runs, scatter_runs};
 use half::{bf16, f16};
 
 use super::convert::Float;

@@ -2,8 +2,8 @@
 
 use std::fmt::{self, Debug, Formatter};
 
-use candle_plan_kernels::blocked::{self, SeparableWeights, Stage};
-use candle_plan_kernels::conv::Shape;
+use candle_plan_kernels::convolution::blocked::{self, SeparableWeights, Stage};
+use candle_plan_kernels::convolution::rows::Shape;
 use candle_plan_kernels::convolution::PlannedPair;
 
 use super::conv_blocks::PlannedBlocks;

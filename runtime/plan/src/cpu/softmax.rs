@@ -1,7 +1,7 @@
 //! CPU kernels: softmax, log-softmax and hardmax.
 
+use candle_plan_kernels::float_types::Real;
 use candle_plan_kernels::isa::Isa;
-use candle_plan_kernels::real::Real;
 use candle_plan_kernels::rewrite::Rewrite;
 use candle_plan_kernels::scratch::Scratch;
 use candle_plan_kernels::softmax::{softmax, Function};

@@ -78,7 +78,7 @@ impl Kernel for TopK {
             let top = |values: &mut [T], indices: &mut [i64]| {
                 T::top(Isa::get(), call.threads, x, order, values, indices);
             };
-            let (values, indices) = values.overwrite_with(|values| indices.overwrite(|indices| top(values, indices)));
+            let (values, indices) = values.overwrite_both(indices, top);
             Ok(vec![Array::new(values, &dims)?.into(), Array::new(indices, &dims)?.into()])
         })
     }

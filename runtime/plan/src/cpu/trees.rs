@@ -154,7 +154,7 @@ impl TreeEnsemble {
         let run = |scores: &mut [T], classes: &mut [i64]| {
             forest.run(call.threads, data, columns, &scoring, scores, classes);
         };
-        let (scores, classes) = scores.overwrite_with(|scores| classes.overwrite(|classes| run(scores, classes)));
+        let (scores, classes) = scores.overwrite_both(classes, run);
         Ok(vec![Array::new(scores, &dims)?.into(), Array::new(classes, &[rows])?.into()])
     }
 

@@ -83,7 +83,7 @@ pub enum OnDevice {
     Host,
     /// On the host: the device has no kernel for it yet.
     NoKernel,
-    /// By its own `run`, on the side of input 0: its output is a view.
+    /// By the CPU's kernel, which copies no elements: its output is a view of input 0, on the host or on the device.
     View,
     /// By this kernel.
     Kernel(Box<dyn OnGpu>),

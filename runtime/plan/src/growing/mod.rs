@@ -14,6 +14,7 @@ use candle_plan_kernels::threads::Threads;
 use crate::array::transfer::upload;
 use crate::error::{Error, Result};
 use crate::gpu::{copied, RowsOnGpu};
+use crate::ids::PairId;
 use crate::kernel::{Call, Input};
 use crate::movable::copy_view;
 use crate::operator::Needs;
@@ -25,8 +26,8 @@ use crate::value::{Array, Grown, Value};
 /// The values of a state's pairs during a run.
 pub(crate) struct Growing {
     values: RefCell<Vec<Option<Value>>>,
-    /// The rows that steps have replaced, with the indices of their pairs.
-    former: RefCell<Vec<(usize, Vec<Former>)>>,
+    /// The rows that steps have replaced, with their pairs.
+    former: RefCell<Vec<(PairId, Vec<Former>)>>,
 }
 
 impl Growing {
@@ -41,7 +42,7 @@ impl Growing {
     pub fn restored(self) -> Result<Vec<Option<Value>>> {
         let mut values = self.values.into_inner();
         for (pair, former) in self.former.into_inner() {
-            if let Some(Some(Value::Grown(grown))) = values.get_mut(pair) {
+            if let Some(Some(Value::Grown(grown))) = values.get_mut(pair.at()) {
                 let gpu = grown.storage().0.in_buffer().ok().map(|(buffer, _)| buffer.gpu().clone());
                 with_mover(gpu.as_ref(), |mover| grown.restore(&former, mover))?;
             }
@@ -57,7 +58,7 @@ impl Growing {
         let missing = || Error::op("there is no value that grows");
         let Growth { pair, axis } = step.grows.ok_or_else(missing)?;
         let mut values = self.values.borrow_mut();
-        let held = values.get_mut(pair).and_then(Option::as_mut).ok_or_else(missing)?;
+        let held = values.get_mut(pair.at()).and_then(Option::as_mut).ok_or_else(missing)?;
         let grown = growing(held, axis, step.kernel.gpu(), call.threads)?;
         let Edits { length, list, filled } = step.edits(grown, call)?;
         let edited = with_mover(step.kernel.gpu(), |mover| {

@@ -9,18 +9,22 @@ use crate::prepare::{Operand, PreparedStep, SlotId};
 /// The storages of a block's living values, updated step by step.
 pub(super) struct Alive {
     /// The storage of each slot's value.
-    storage_of: HashMap<SlotId, usize>,
-    /// The storages that values may still hold, by number.
-    storages: BTreeMap<usize, Storage>,
-    next: usize,
+    storage_of: HashMap<SlotId, StorageId>,
+    /// The storages that values may still hold.
+    storages: BTreeMap<StorageId, Storage>,
+    next: StorageId,
 }
+
+/// The number of a storage. A newer storage has a larger one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct StorageId(u32);
 
 /// The storage of a value.
 struct Storage {
     /// Its bytes, if they are known.
     bytes: Option<usize>,
     /// An older storage that holds the value instead, if the value is a view of it.
-    instead: Option<usize>,
+    instead: Option<StorageId>,
 }
 
 /// The storages that may hold views of a value.
@@ -34,7 +38,7 @@ impl Alive {
     /// The state before the first step. The inputs of a nested block count 0 bytes, because its caller holds and counts
     /// them.
     pub(super) fn of(listing: &Listing) -> Alive {
-        let mut alive = Alive { storage_of: HashMap::new(), storages: BTreeMap::new(), next: 0 };
+        let mut alive = Alive { storage_of: HashMap::new(), storages: BTreeMap::new(), next: StorageId(0) };
         for &slot in &listing.block.inputs {
             let bytes = if listing.depth == 0 { listing.bytes(slot) } else { Some(0) };
             alive.add(slot, Storage { bytes, instead: None });
@@ -45,7 +49,7 @@ impl Alive {
     fn add(&mut self, slot: SlotId, storage: Storage) {
         self.storage_of.insert(slot, self.next);
         self.storages.insert(self.next, storage);
-        self.next += 1;
+        self.next.0 += 1;
     }
 
     /// The bytes that are alive while a step runs. Afterwards, the state is that after the step.
@@ -72,7 +76,7 @@ impl Alive {
 
     /// The storage of an input that output `i`, in slot `slot`, certainly reuses: because it is a view, or because the
     /// kernel takes the storage over.
-    fn reused(&self, listing: &Listing, step: &PreparedStep, i: usize, slot: SlotId) -> Option<usize> {
+    fn reused(&self, listing: &Listing, step: &PreparedStep, i: usize, slot: SlotId) -> Option<StorageId> {
         let is_same = |other: SlotId| {
             let layout = |slot: SlotId| listing.block.held[slot.at()].layout;
             layout(slot) == layout(other) && listing.info(slot).kind == listing.info(other).kind
@@ -111,7 +115,7 @@ impl Alive {
     }
 
     /// The bytes of a storage, or of one that may hold its value instead.
-    fn largest(&self, storage: usize) -> Option<usize> {
+    fn largest(&self, storage: StorageId) -> Option<usize> {
         let Storage { bytes, instead } = self.storages.get(&storage)?;
         let before = instead.map_or(Some(0), |instead| self.largest(instead));
         bytes.zip(before).map(|(own, before)| own.max(before))
@@ -119,8 +123,8 @@ impl Alive {
 
     /// The bytes of all storages, if they are known. It forgets those that no value holds.
     fn bytes(&mut self) -> Option<usize> {
-        let held: HashSet<usize> = self.storage_of.values().copied().collect();
-        let mut views: HashMap<usize, Views> = HashMap::new();
+        let held: HashSet<StorageId> = self.storage_of.values().copied().collect();
+        let mut views: HashMap<StorageId, Views> = HashMap::new();
         let (mut total, mut is_known, mut free) = (0usize, true, HashSet::new());
         // A view is newer than the storage that may hold it.
         for (&at, storage) in self.storages.iter().rev() {

@@ -10,7 +10,7 @@ use crate::cpu::{self, CpuOperands};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernel::{Call, Constants, Input, Memory, NoBlocks};
-use crate::plan::{Block, ConstantId, ConstantValue, Step};
+use crate::plan::{Block, ConstantId, ConstantValue, Step, ValueId};
 use crate::types::Type;
 use crate::value::{catch_out_of_memory, Value};
 
@@ -26,13 +26,13 @@ pub(super) fn fold(block: &mut Block, constants: &mut Vec<Value>) {
     }
     for step in block.steps.iter().filter(|step| step.op.operator().is_foldable()) {
         let [Some(output)] = step.outputs[..] else { continue };
-        let kind = |at: usize| &block.values[at].kind;
+        let kind = |id: ValueId| &block.values[id.at()].kind;
         let Some(given) = inputs(step, &constant_of, constants) else { continue };
-        let read: usize = step.inputs.iter().flatten().filter_map(|id| bytes(kind(id.at()))).sum();
-        if given.is_empty() || bytes(kind(output.at())).is_none_or(|made| made > read.max(SMALL)) {
+        let read: usize = step.inputs.iter().flatten().filter_map(|id| bytes(kind(*id))).sum();
+        if given.is_empty() || bytes(kind(output)).is_none_or(|made| made > read.max(SMALL)) {
             continue;
         }
-        let types: Vec<Option<&Type>> = step.inputs.iter().map(|id| id.map(|id| kind(id.at()))).collect();
+        let types: Vec<Option<&Type>> = step.inputs.iter().map(|id| id.map(kind)).collect();
         let Ok(value) = result(step, given, &types) else { continue };
         let constant = ConstantId(constants.len() as u32);
         constants.push(value);

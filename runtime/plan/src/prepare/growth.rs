@@ -9,15 +9,16 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::{Growth, Operand, PreparedBlock, PreparedStep, SlotId};
+use super::{Growth, NodeId, Operand, PreparedBlock, PreparedStep, SlotId};
 use crate::axes;
+use crate::ids::PairId;
 use crate::operator::Needs;
 use crate::ops::Op;
 use crate::plan::{Plan, StatePair};
 
 /// A step that writes rows into a value of the state.
 struct Writer {
-    step: usize,
+    step: NodeId,
     axis: usize,
     /// The axis, counted from the end.
     from_end: usize,
@@ -33,21 +34,21 @@ impl PreparedBlock {
     pub fn find_growth(&mut self, plan: &Plan) -> Vec<bool> {
         let mut axes = HashMap::new();
         let mut grows = vec![false; plan.state.len()];
-        for (pair, state) in plan.state.iter().enumerate() {
+        for (pair, state) in (0..).map(PairId).zip(&plan.state) {
             let Some(writer) = self.writer(state, plan) else { continue };
             let present = SlotId::of(state.output);
-            self.steps[writer.step].grows = Some(Growth { pair, axis: writer.axis });
+            self.steps[writer.step.at()].grows = Some(Growth { pair, axis: writer.axis });
             for step in self.steps.iter_mut().filter(|step| step.is_transfer()) {
                 let read = step.reads.first().copied().flatten();
                 step.carries |= read.is_some_and(|slot| slot == present || writer.before.contains(&slot));
             }
             if let Some((input, slot)) = writer.positions {
-                self.steps[writer.step].inputs[input] = Operand::Slot(slot);
-                self.steps[writer.step].reads[input] = Some(slot);
+                self.steps[writer.step.at()].inputs[input] = Operand::Slot(slot);
+                self.steps[writer.step.at()].reads[input] = Some(slot);
                 self.keep(slot);
             }
             axes.insert(present, writer.from_end);
-            grows[pair] = true;
+            grows[pair.at()] = true;
         }
         for step in self.steps.iter_mut().filter(|step| !axes.is_empty() && !step.carries) {
             let axis = |slot: &Option<SlotId>| slot.and_then(|slot| axes.get(&slot).copied());
@@ -61,20 +62,16 @@ impl PreparedBlock {
     fn writer(&self, pair: &StatePair, plan: &Plan) -> Option<Writer> {
         let (past, present) = (SlotId::of(pair.input), SlotId::of(pair.output));
         let rank = plan.main.values.get(pair.input.at())?.kind.tensor().ok()?.rank()?;
-        let at = self.steps.iter().position(|step| step.outputs.contains(&Some(present)))?;
-        let (step, is_past) =
-            (&self.steps[at], |step: &&PreparedStep| step.is_transfer() && step.reads == [Some(past)]);
+        let (at, step) = self.numbered().find(|(_, step)| step.outputs.contains(&Some(present)))?;
+        let is_past = |step: &&PreparedStep| step.is_transfer() && step.reads == [Some(past)];
         let mut before: HashSet<SlotId> = self.steps.iter().filter(is_past).flat_map(|step| step.outputs[0]).collect();
         before.insert(past);
         let axis = step.writes_into(&before, rank).filter(|axis| pair.axis.is_none_or(|own| own == *axis))?;
         let is_output = |output: &Operand| output.slot().is_some_and(|slot| before.contains(&slot));
         let is_read =
-            |(other, step): (usize, &PreparedStep)| other != at && !is_past(&step) && step.reads_elements(&before);
+            |(other, step): (NodeId, &PreparedStep)| other != at && !is_past(&step) && step.reads_elements(&before);
         let stays = |step: &PreparedStep| !step.is_transfer() || step.delivers || step.reads != [Some(present)];
-        if self.outputs.iter().any(is_output)
-            || self.steps.iter().enumerate().any(is_read)
-            || !self.steps.iter().all(stays)
-        {
+        if self.outputs.iter().any(is_output) || self.numbered().any(is_read) || !self.steps.iter().all(stays) {
             return None;
         }
         Some(Writer { step: at, axis, from_end: rank - axis, before, positions: self.positions(step)? })

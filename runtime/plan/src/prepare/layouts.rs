@@ -121,10 +121,11 @@ impl Candidates {
             .iter()
             .map(|kernel| kernel.as_ref().map_or(no, |kernel| choices.item(kernel.layouts.gain())))
             .collect();
-        let item = |at: usize, layout: Option<&Layout>| if layout == Some(&Layout::Blocks) { items[at] } else { no };
+        let item =
+            |at: NodeId, layout: Option<&Layout>| if layout == Some(&Layout::Blocks) { items[at.at()] } else { no };
         let mut writer = vec![no; graph.kinds.len()];
         let mut readers: Vec<Vec<Item>> = vec![Vec::new(); graph.kinds.len()];
-        for (at, (node, kernel)) in graph.nodes.iter().zip(kernels).enumerate() {
+        for ((at, node), kernel) in graph.numbered().zip(kernels) {
             for (i, &id) in node.outputs.iter().enumerate().filter_map(|(i, id)| Some((i, id.as_ref()?))) {
                 writer[id.at()] = item(at, kernel.as_ref().and_then(|kernel| kernel.layouts.outputs.get(i)));
             }

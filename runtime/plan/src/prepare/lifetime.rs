@@ -34,12 +34,12 @@ impl Lifetimes {
             dead_after: vec![Vec::new(); graph.nodes.len()],
             group,
         };
-        for (value, &node) in dies.iter().enumerate() {
-            let group = lifetimes.group[value].at();
+        for (value, &node) in (0..).map(SlotId).zip(&dies) {
+            let group = lifetimes.group[value.at()].at();
             lifetimes.group_dies[group] = lifetimes.group_dies[group].max(node);
-            if node != FOREVER && graph.constant_of[value].is_none() {
+            if node != FOREVER && graph.constant_of[value.at()].is_none() {
                 if let Some(dead) = lifetimes.dead_after.get_mut(node.at()) {
-                    dead.push(SlotId(value as u32));
+                    dead.push(value);
                 }
             }
         }

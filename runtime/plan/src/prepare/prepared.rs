@@ -8,7 +8,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result, Surrounding};
 use crate::gpu::placed::Placed;
 use crate::gpu::OnGpu;
-use crate::ids::{BlockId, ConstantId, OriginId, StepId, ValueId};
+use crate::ids::{BlockId, ConstantId, OriginId, PairId, StepId, ValueId};
 use crate::kernel::Kernel;
 use crate::layout::{in_rows, Layout};
 use crate::operator::Operator;
@@ -103,8 +103,7 @@ pub(crate) struct PreparedStep {
 /// A value of the state that changes in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Growth {
-    /// The index of its pair.
-    pub pair: usize,
+    pub pair: PairId,
     /// The axis of the rows.
     pub axis: usize,
 }
@@ -168,6 +167,11 @@ pub(crate) enum Operand {
 }
 
 impl PreparedBlock {
+    /// Returns the steps with their ids.
+    pub(crate) fn numbered(&self) -> impl Iterator<Item = (NodeId, &PreparedStep)> {
+        (0..).map(NodeId).zip(&self.steps)
+    }
+
     /// Calls `visit` with every step, and with a step before the steps of its nested blocks.
     pub(crate) fn each_step<'a>(&'a self, visit: &mut impl FnMut(&'a PreparedStep)) {
         for step in &self.steps {

@@ -49,7 +49,7 @@ impl State {
         self.check_header(&metadata)?;
         let mut values = vec![None; self.values.len()];
         for (name, view) in SafeTensors::deserialize(bytes).map_err(damaged)?.iter() {
-            let at = self.pairs.find(name)?;
+            let at = self.pairs.find(name)?.at();
             values[at] = Some(value_of(&self.pairs.list[at], &view)?);
         }
         self.values = values;

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::error::{Error, Result};
+use crate::ids::PairId;
 use crate::plan::{StatePair, ValueId};
 use crate::prepare::Executable;
 use crate::types::Type;
@@ -81,9 +82,9 @@ impl Pairs {
     ///
     /// # Errors
     /// [`Error::State`] if the state does not hold the input.
-    pub fn find(&self, input: &str) -> Result<usize> {
-        let found = self.list.iter().position(|pair| pair.input.name == input);
-        found.ok_or_else(|| {
+    pub fn find(&self, input: &str) -> Result<PairId> {
+        let found = (0..).map(PairId).zip(&self.list).find(|(_, pair)| pair.input.name == input);
+        found.map(|(id, _)| id).ok_or_else(|| {
             let names: Vec<&str> = self.list.iter().map(|pair| pair.input.name.as_str()).collect();
             Error::State(format!("the state has no value {input:?}; it has {}", names.join(", ")))
         })

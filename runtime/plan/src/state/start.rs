@@ -26,7 +26,7 @@ impl Start {
     pub(super) fn checked(self, pairs: &Pairs) -> Result<Start> {
         let mut values = Vec::with_capacity(self.values.len());
         for (name, value) in self.values {
-            pairs.list[pairs.find(&name)?].check(&value, " as the initial value")?;
+            pairs.list[pairs.find(&name)?.at()].check(&value, " as the initial value")?;
             values.push((name, settled(value)?));
         }
         for (name, _) in &self.sizes {

@@ -53,10 +53,11 @@ impl<V: Item> Items<V> {
         items.values.try_reserve(1).map_err(|_| {
             Error::Memory(format!("there is no memory for a sequence of {}: make it shorter", items.values.len() + 1))
         })?;
-        items.common = match Common::of(&item) {
-            one if items.values.is_empty() => one,
-            one => items.common.take().zip(one).and_then(|(all, one)| all.intersection(&one)),
-        };
+        if items.values.is_empty() {
+            items.common = Common::of(&item);
+        } else if !items.common.as_mut().is_some_and(|common| common.widen(&item)) {
+            items.common = None;
+        }
         if let Some(storages) = items.storages.get_mut() {
             storages.add(&item);
         }
@@ -129,11 +130,18 @@ impl Common {
         Some(Common { dtype, dims: Some(dims.iter().copied().map(Some).collect()) })
     }
 
-    /// Returns the type that both have in common, if their dtypes are equal.
-    fn intersection(self, other: &Common) -> Option<Common> {
-        let dims = self.dims.zip(other.dims.as_ref()).filter(|(a, b)| a.len() == b.len());
-        let dims = dims.map(|(a, b)| a.into_iter().zip(b).map(|(a, b)| a.filter(|_| a == *b)).collect());
-        (self.dtype == other.dtype).then_some(Common { dtype: self.dtype, dims })
+    /// Makes this the common type of its items and one more. Returns false if there is none: the item is not a tensor, or
+    /// has another dtype.
+    fn widen(&mut self, item: &impl Item) -> bool {
+        let Some((_, dims)) = item.dtype_and_dims().filter(|(dtype, _)| *dtype == self.dtype) else { return false };
+        match &mut self.dims {
+            Some(common) if common.len() == dims.len() => {
+                let differs = |(common, dim): &(&mut Option<usize>, &usize)| **common != Some(**dim);
+                common.iter_mut().zip(dims).filter(differs).for_each(|(common, _)| *common = None);
+            }
+            common => *common = None,
+        }
+        true
     }
 
     /// Whether every tensor of this type has type `kind`.
@@ -158,7 +166,8 @@ impl<V: Item> Default for Items<V> {
 impl<V: Item> From<Vec<V>> for Items<V> {
     fn from(values: Vec<V>) -> Items<V> {
         let common = values.split_first().and_then(|(first, rest)| {
-            rest.iter().try_fold(Common::of(first)?, |common, item| common.intersection(&Common::of(item)?))
+            let mut common = Common::of(first)?;
+            rest.iter().all(|item| common.widen(item)).then_some(common)
         });
         Items(Arc::new(Shared { values: values.into(), common, storages: OnceLock::new() }))
     }

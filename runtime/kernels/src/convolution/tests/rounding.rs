@@ -1,7 +1,7 @@
 //! The rounding errors of Winograd's forms beside those of direct sums.
 
 use super::*;
-use crate::blocked::{DirectForm, WinogradForm};
+use crate::convolution::blocked::{DirectForm, WinogradForm};
 
 /// The root mean square of a form's errors, for an image without padding and blocks without empty lanes.
 fn error(form: &dyn ConvForm, shape: &Shape, [x, w]: [&[f32]; 2], expected: &[f64]) -> f64 {

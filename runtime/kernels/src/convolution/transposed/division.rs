@@ -7,7 +7,7 @@ use super::packed::Transposed;
 use super::part::Part;
 use crate::blocking::Blocking;
 use crate::buffer::{collected, with_capacity};
-use crate::conv_form::{ConvCase, ImageLayout, PackedConv};
+use crate::convolution::form::{ConvCase, ImageLayout, PackedConv};
 use crate::gemm::UNIT;
 
 /// The cost of moving a vector of a phase's result to its place in the output, in multiply-adds of a vector.

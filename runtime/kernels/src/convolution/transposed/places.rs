@@ -18,21 +18,16 @@ pub(super) struct Places {
     /// The rows and columns of the output, and its strides.
     output: [usize; 2],
     strides: [usize; 2],
-    lines: Vec<Line>,
+    /// Sorted by their rows and columns.
+    sources: Vec<Source>,
     /// Whether the phases cover the output.
     is_covered: bool,
 }
 
-/// The rows of one phase.
-struct Line {
-    /// The first row of the output.
-    first: usize,
-    /// Sorted by their columns.
-    sources: Vec<Source>,
-}
-
 /// The result of one pair of phases.
 struct Source {
+    /// The first row of the output.
+    line: usize,
     /// The first column of the output, and the number of columns.
     column: usize,
     count: usize,
@@ -62,18 +57,19 @@ impl Places {
     /// the number of planes of an image in the output.
     pub fn new(shape: &Shape, parts: &[Part], planes: usize) -> Places {
         let (output, strides) = (shape.output, shape.strides);
-        let mut places = Places { planes, output, strides, lines: Vec::new(), is_covered: false };
+        let mut places = Places { planes, output, strides, sources: Vec::new(), is_covered: false };
         let (mut covered, mut pixels) = (0, 0);
         for part in parts {
             let [(top, height), (left, width)] = [0, 1].map(|axis| part.rows(shape, axis));
             for phase in 0..part.phases() {
                 let [y, x] = part.pair(phase);
-                let ((first, rows), (column, count)) = (y.outputs(shape, 0), x.outputs(shape, 1));
+                let ((line, rows), (column, count)) = (y.outputs(shape, 0), x.outputs(shape, 1));
                 if rows == 0 || count == 0 {
                     continue;
                 }
                 let [down, across] = [y.start(shape, 0).abs_diff(top), x.start(shape, 1).abs_diff(left)];
                 let source = Source {
+                    line,
                     column,
                     count,
                     part: pixels,
@@ -84,21 +80,14 @@ impl Places {
                     row: width,
                     first: down * width + across,
                 };
-                places.add(first, source);
+                push(&mut places.sources, source);
                 covered += rows * count;
             }
             pixels += shape.batch * planes * part.pixels(shape);
         }
-        places.lines.iter_mut().for_each(|line| line.sources.sort_by_key(|source| source.column));
+        places.sources.sort_unstable_by_key(|source| (source.line, source.column));
         places.is_covered = covered == shape.pixels();
         places
-    }
-
-    fn add(&mut self, first: usize, source: Source) {
-        match self.lines.iter_mut().find(|line| line.first == first) {
-            Some(line) => push(&mut line.sources, source),
-            None => push(&mut self.lines, Line { first, sources: vec![source] }),
-        }
     }
 
     /// Moves all results, whose pixels have `LANES` channels, to the output. Channel `i` of an image is `value(i)` where it
@@ -135,10 +124,11 @@ impl Places {
 
     /// Writes the rows of a plane from row `from` on.
     fn rows<P: Copy>(&self, parts: &[P], plane: usize, from: usize, out: &mut [P]) {
-        for line in &self.lines {
-            let skipped = from.saturating_sub(line.first).div_ceil(self.strides[0]);
-            let to = Rows { places: self, plane, skipped, first: line.first + skipped * self.strides[0] - from };
-            for sources in line.sources.chunks(TOGETHER) {
+        for sources in self.sources.chunk_by(|a, b| a.line == b.line) {
+            let line = sources[0].line;
+            let skipped = from.saturating_sub(line).div_ceil(self.strides[0]);
+            let to = Rows { places: self, plane, skipped, first: line + skipped * self.strides[0] - from };
+            for sources in sources.chunks(TOGETHER) {
                 let are_adjacent = sources.windows(2).all(|pair| pair[1].column == pair[0].column + 1);
                 match sources {
                     [a, b] if are_adjacent => to.write([a, b], parts, out),

@@ -3,8 +3,8 @@
 use super::source::{copied, Part, Source};
 use super::{check, Weights};
 use crate::buffer::collected;
-use crate::conv_form::{ConvCase, ConvForm, ConvOperands, Epilogue, ImageLayout, PackedConv};
 use crate::conv_shape::Shape;
+use crate::convolution::form::{ConvCase, ConvForm, ConvOperands, Epilogue, ImageLayout, PackedConv};
 use crate::form::Form;
 use crate::gemm::{Bias, Finish, Format, Matrix, PackedB, ProductCase, ProductSizes, Right};
 use crate::isa::Isa;

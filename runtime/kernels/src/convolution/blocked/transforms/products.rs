@@ -4,7 +4,7 @@ use super::super::terms::SUMMED;
 
 /// The number of products of a form.
 #[derive(Clone, Copy)]
-pub(in crate::blocked) struct Products {
+pub(in crate::convolution::blocked) struct Products {
     /// The positions of a transformed tile.
     pub positions: usize,
     /// The parts of a window whose products are added.

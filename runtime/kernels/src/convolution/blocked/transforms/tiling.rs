@@ -5,7 +5,7 @@ use std::ops::Range;
 /// The tiles of `size` outputs along an axis of `length` outputs. The outputs of a tile have the distance `dilation`.
 /// `dilation` interleaved tiles, a group, cover a contiguous run of outputs. Only the last group may be smaller.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::blocked) struct Tiling {
+pub(in crate::convolution::blocked) struct Tiling {
     pub size: usize,
     pub length: usize,
     pub dilation: usize,

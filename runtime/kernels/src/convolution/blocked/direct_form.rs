@@ -3,7 +3,7 @@
 use super::filter::Filter;
 use super::regions;
 use super::window::Windows;
-use crate::conv_form::{products, ConvCase, ConvForm, ImageLayout, PackedConv};
+use crate::convolution::form::{products, ConvCase, ConvForm, ImageLayout, PackedConv};
 use crate::form::Form;
 use crate::isa::Level;
 

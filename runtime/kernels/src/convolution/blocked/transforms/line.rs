@@ -7,12 +7,12 @@ use crate::buffer::with_capacity;
 use crate::conv_shape::Shape;
 
 /// The outputs of a tile, the inputs of a piece of its window, and the taps of a piece.
-pub(in crate::blocked) const OUTPUTS: usize = 4;
-pub(in crate::blocked) const INPUTS: usize = 6;
-pub(in crate::blocked) const TAPS: usize = 3;
+pub(in crate::convolution::blocked) const OUTPUTS: usize = 4;
+pub(in crate::convolution::blocked) const INPUTS: usize = 6;
+pub(in crate::convolution::blocked) const TAPS: usize = 3;
 
 /// The number of products for a window of `taps` taps.
-pub(in crate::blocked) fn products(taps: usize) -> Products {
+pub(in crate::convolution::blocked) fn products(taps: usize) -> Products {
     Products { positions: INPUTS, pieces: taps.div_ceil(TAPS), summed: PIECE }
 }
 
@@ -27,7 +27,7 @@ pub(super) fn weights(taps: usize, w: &[f32]) -> Vec<f32> {
 
 /// Returns the axis of a window with one row or column, if the form supports it. The other axis has size 1 and no
 /// padding.
-pub(in crate::blocked) fn axis(shape: &Shape) -> Option<usize> {
+pub(in crate::convolution::blocked) fn axis(shape: &Shape) -> Option<usize> {
     let is_plain = |a: usize| shape.kernel[a] == 1 && shape.before[a] == 0 && shape.input[a] == shape.output[a];
     (0..2).find(|&a| shape.kernel[a] >= TAPS && is_plain(1 - a)).filter(|_| shape.strides == [1, 1])
 }

@@ -9,7 +9,7 @@ use super::super::terms::{Tap, SUMMED};
 use super::super::tile::{Tile, Tiles};
 use super::super::transforms::Products;
 use crate::buffer::collected_up_to;
-use crate::conv_form::Epilogue;
+use crate::convolution::form::Epilogue;
 use crate::scratch::Scratch;
 
 /// Bytes of transformed input that fit in the L2 cache, with weights that fit there too and with weights that do not.

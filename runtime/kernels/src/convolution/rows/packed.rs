@@ -5,7 +5,7 @@ use crate::buffer::with_capacity;
 use crate::conv_shape::Shape;
 use crate::gemm::tiles::Tiles;
 use crate::isa::Isa;
-use crate::recent::Recent;
+use crate::recent_values::Recent;
 
 /// Weights in panels. A panel has as many outputs as a tile has rows. For each group and panel:
 /// `[taps][outputs of the panel]`.

@@ -2,7 +2,7 @@
 
 use super::super::filter::Filter;
 use super::super::transforms::{Tile, Transform};
-use crate::conv_form::{products, ConvCase, ConvForm, ImageLayout, PackedConv};
+use crate::convolution::form::{products, ConvCase, ConvForm, ImageLayout, PackedConv};
 use crate::form::Form;
 use crate::isa::{Isa, Level};
 

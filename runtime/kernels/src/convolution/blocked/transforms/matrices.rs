@@ -7,7 +7,7 @@ use crate::vector::Vector;
 
 /// The outputs `M` of a tile along one axis; it has `M + 2` inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::blocked) enum Tile {
+pub(in crate::convolution::blocked) enum Tile {
     /// `F(2, 3)`: points 0, ±1, ∞.
     Two = 2,
     /// `F(4, 3)`: points 0, ±2/3, ±3/2, ∞.
@@ -58,7 +58,7 @@ fn dot(row: &[f64; 3], at: impl Fn(usize) -> f64) -> f64 {
 
 /// Transforms `M + 2` inputs.
 #[inline(always)]
-pub(in crate::blocked) fn input<V: Vector, const M: usize>(d: [V; 6]) -> [V; 6] {
+pub(in crate::convolution::blocked) fn input<V: Vector, const M: usize>(d: [V; 6]) -> [V; 6] {
     if M == 2 {
         return [d[2] - d[0], d[2] + d[1], d[2] - d[1], d[3] - d[1], d[4], d[5]];
     }
@@ -75,7 +75,7 @@ pub(in crate::blocked) fn input<V: Vector, const M: usize>(d: [V; 6]) -> [V; 6] 
 
 /// Transforms `M + 2` products to `M` outputs.
 #[inline(always)]
-pub(in crate::blocked) fn output<V: Vector, const M: usize>(d: [V; 6]) -> [V; 4] {
+pub(in crate::convolution::blocked) fn output<V: Vector, const M: usize>(d: [V; 6]) -> [V; 4] {
     let (even, odd) = (d[1] + d[2], d[1] - d[2]);
     if M == 2 {
         return [d[0] + even, odd + d[3], d[0], d[0]];

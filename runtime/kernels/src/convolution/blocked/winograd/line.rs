@@ -13,7 +13,7 @@ use crate::vector::Vector;
 
 /// An image as lines along the axis of the window: `[outer, length, inner]`, where the `inner` positions have separate
 /// windows.
-pub(in crate::blocked) struct Line<'a> {
+pub(in crate::convolution::blocked) struct Line<'a> {
     convolution: &'a Convolution<'a>,
     /// The length of the input and of the output.
     length: [usize; 2],

@@ -1,20 +1,20 @@
 //! Convolutions in `f32` over one or two spatial axes (one axis is an image of one row), in rows.
 
 pub(crate) mod form;
+mod packed;
 mod plain;
 pub(crate) mod product;
-mod rows;
 mod source;
 mod window;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use packed::Rows;
 pub use plain::{conv_plain, conv_transposed_plain};
-pub use rows::Rows;
 
-use crate::conv_form::{ConvOperands, Epilogue};
 pub use crate::conv_shape::Shape;
+use crate::convolution::form::{ConvOperands, Epilogue};
 use crate::gemm::tile::{Start, Tile};
 use crate::gemm::tiles::Tiles;
 use crate::gemm::Shared;

@@ -10,7 +10,7 @@ use super::window::Windows;
 use crate::blocking::Blocking;
 use crate::buffer::{collected_up_to, with_capacity};
 use crate::conv_shape::Shape;
-use crate::recent::Recent;
+use crate::recent_values::Recent;
 use crate::scratch::Scratch;
 
 /// Weights in the order in which tiles read them.

@@ -3,8 +3,8 @@
 use super::source::inside;
 use super::window::Windows;
 use super::{conv, Rows};
-use crate::conv_form::{of_threads, products, ConvCase, ConvForm, ConvOperands, ImageLayout, PackedConv};
 use crate::conv_shape::Shape;
+use crate::convolution::form::{of_threads, products, ConvCase, ConvForm, ConvOperands, ImageLayout, PackedConv};
 use crate::form::Form;
 use crate::gemm::tiles::Tiles;
 use crate::gemm::UNIT;

@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 use super::addend::Addend;
 use super::terms::{Tap, SUMMED};
 use crate::blocking::Blocking;
-use crate::conv_form::Epilogue;
+use crate::convolution::form::Epilogue;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use crate::isa::Level;
 use crate::prefetch::prefetch;

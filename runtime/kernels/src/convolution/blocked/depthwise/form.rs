@@ -3,8 +3,8 @@
 use super::super::axis::Axis;
 use super::{depthwise, DepthwiseFilter};
 use crate::blocking::Blocking;
-use crate::conv_form::{of_threads, ConvCase, ConvForm, ConvOperands, ImageLayout, PackedConv};
 use crate::conv_shape::Shape;
+use crate::convolution::form::{of_threads, ConvCase, ConvForm, ConvOperands, ImageLayout, PackedConv};
 use crate::form::Form;
 use crate::threads::Threads;
 

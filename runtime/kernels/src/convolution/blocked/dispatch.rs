@@ -7,8 +7,8 @@ use super::in_place::InPlace;
 use super::regions;
 use super::window::Windows;
 use super::winograd;
-use crate::conv_form::{of_threads, ConvOperands, PackedConv};
 use crate::conv_shape::Shape;
+use crate::convolution::form::{of_threads, ConvOperands, PackedConv};
 use crate::threads::Threads;
 
 /// `out` is `[N, O / B, H', W', B]`. `x` is `[N, C / B, H, W, B]`, or `[N, C, H, W]` for a filter
