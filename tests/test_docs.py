@@ -189,6 +189,7 @@ def test_the_program_for_custom_operators_runs(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("compiler.custom._REGISTERED", {})
+    monkeypatch.setattr("compiler.custom_modules._IMPORTED", {})
     page = (ROOT / "docs/custom-operators.md").read_text()
     program = block(page, "import numpy as np")
     made: dict[str, Any] = {}
