@@ -34,6 +34,7 @@ from compiler.rewrite.report import PassReport
 from compiler.zoo.index import Entry
 from models.families import catalog
 from models.families.exporting import export, files
+from models.families.recipe import Recipe, call, floats
 from tests.fuzz_bases import on_axes, on_codes, on_images
 from tests.trained.rewrite import cut_at_quantized, quantized, showing_quantized
 from tests.trained.zoo import entries, pinned
@@ -171,15 +172,20 @@ def test_any_passes_and_rules_in_any_order_keep_the_results_of_a_trained_model(n
     keeps_results_in_any_order(random.Random(f"{name} {seed}"), *cut(entries()[name]))
 
 
-FAMILIES = ["models_dtln_spectrum", "models_tc_resnet8", "transformers_bert"]
-"""Small networks of `models/families`: recurrent layers, convolutions, and attention."""
+ENCODER = Recipe(
+    "torch_encoder",
+    call("torch.nn.TransformerEncoderLayer", 16, 2, 24, batch_first=True),
+    {"src": floats("batch", 5, 16)},
+    ({"batch": 2}, {"batch": 3}),
+)
+NETWORKS = ["models_tc_resnet8", "models_dtln_spectrum", ENCODER.name]
+"""Small networks of `models/families`: convolutions, and recurrent layers; and one with attention."""
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", NETWORKS)
 def test_any_passes_and_rules_in_any_order_keep_the_results_of_a_network(name: str, tmp_path: Path) -> None:
-    for package in ("torch", name.partition("_")[0]):
-        pytest.importorskip(package, reason=f"needs {package}")
-    recipe = catalog.recipes()[name]
+    pytest.importorskip("torch", reason="needs PyTorch")
+    recipe = {**catalog.recipes(), ENCODER.name: ENCODER}[name]
     export(recipe, tmp_path)
     model, case, _ = files(recipe, tmp_path)
     with np.load(case) as arrays:
