@@ -6,7 +6,7 @@ use bytemuck::{Pod, Zeroable};
 use candle_plan_descriptors::conv::Shape;
 use candle_plan_device::{Buffer, Gpu, Grid, Symbol, BLOCK, MOST_BLOCKS};
 
-use super::launch::{address, alloc_uninit, count, launch, Params};
+use super::launch::{address, alloc_uninit, count, launch, scratch, Params};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::extent::{one_element, one_or_each};
@@ -178,7 +178,7 @@ impl Convolution<'_> {
         let bytes = outputs.checked_mul(self.taps()).and_then(|taps| taps.checked_mul(group_quads)?.checked_mul(4));
         let bytes = bytes.ok_or_else(too_large)?;
         count(bytes)?;
-        let packed = Packed { quads: gpu.allocate(bytes)?, sums: gpu.allocate(outputs * 4)? };
+        let packed = Packed { quads: scratch(gpu, bytes)?, sums: scratch(gpu, outputs * 4)? };
         let [next_output, next_channel, next_tap] = self.w_strides.map(count);
         let params = PackParams {
             w: self.w.address()?,

@@ -1,7 +1,7 @@
 //! Launches kernels on tensors of a GPU.
 
 pub(super) use candle_plan_derive::Params;
-use candle_plan_device::{Gpu, Grid, Mirror, Symbol};
+use candle_plan_device::{Buffer, Gpu, Grid, Mirror, Symbol};
 
 use crate::bail;
 use crate::dtype::DType;
@@ -36,6 +36,23 @@ pub(super) fn launch<P: Params>(gpu: &Gpu, symbol: Symbol, grid: Grid, params: &
 pub(super) fn alloc_uninit(gpu: &Gpu, dims: &[usize], dtype: DType) -> Result<Array> {
     let bytes = charge(dims, dtype.storage_dtype()?.size_in_bytes())?;
     Array::on_device(gpu.allocate(bytes)?, dims, dtype)
+}
+
+/// Allocates scratch memory on the GPU. It counts toward the run's memory limit.
+///
+/// # Errors
+/// The GPU lacks memory, or the limit is exceeded.
+pub(super) fn scratch(gpu: &Gpu, bytes: usize) -> Result<Buffer> {
+    Ok(gpu.allocate(charge(&[bytes], 1)?)?)
+}
+
+/// Copies bytes to scratch memory on the GPU. It counts toward the run's memory limit.
+///
+/// # Errors
+/// The GPU lacks memory, or the limit is exceeded.
+pub(super) fn uploaded_scratch(gpu: &Gpu, bytes: &[u8]) -> Result<Buffer> {
+    charge(&[bytes.len()], 1)?;
+    Ok(gpu.uploaded(bytes)?)
 }
 
 /// Takes over the storage of the first of these inputs that has the dimensions and type and dies in this step. If there

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytemuck::{Pod, Zeroable};
 use candle_plan_device::{Buffer, Gpu, Grid, Symbol};
 
-use super::launch::{alloc_uninit, count, kind, launch, width, Params};
+use super::launch::{alloc_uninit, count, kind, launch, uploaded_scratch, width, Params};
 use super::OnGpu;
 use crate::by_width;
 use crate::dtype::DType;
@@ -195,7 +195,7 @@ impl Tables {
             start
         });
         let taps = [count(tables[0].taps)?, count(tables[1].taps)?];
-        Ok(Tables { data: gpu.uploaded(&bytes)?, places, weights, taps })
+        Ok(Tables { data: uploaded_scratch(gpu, &bytes)?, places, weights, taps })
     }
 }
 
