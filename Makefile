@@ -215,8 +215,8 @@ quick-cuda: $(VENV)/.nvcc ## the same for the extension for NVIDIA's GPUs
 	$(BIN)/python tools/build_cuda.py quick
 	@touch --date=@0 compiler/_runtime_cuda.abi3.so
 
-# Makes two targets at the same time, and shows the output of the first one at the end. With `--jobs`, each would have only one
-# of cargo's processes.
+# Makes two targets at the same time, and shows the output of the first one at the end. `--jobs` would limit cargo: its job
+# server would let each target run one compiler at a time.
 beside = $(MAKE) --no-print-directory $(1) >build/$(1).log 2>&1 & first=$$!; $(MAKE) --no-print-directory $(2); second=$$?; \
 	wait $$first; first=$$?; cat build/$(1).log; exit $$((first | second))
 check: format ## all checks of CI: format, lints, types, every test

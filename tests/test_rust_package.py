@@ -31,7 +31,8 @@ TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "runtime/target"))
 OUTSIDE = ROOT / "build/outside"
 REGISTRY, PACKAGES = OUTSIDE / "registry", OUTSIDE / "packages"
 FROM_REGISTRY, FROM_PACKAGES = OUTSIDE / "registry.toml", OUTSIDE / "packages.toml"
-"""The settings of Cargo for a program whose crates all come from the folder, and for one whose packages alone do."""
+"""Two files of settings for Cargo. With the first, Cargo takes all crates from `REGISTRY`. With the second, it takes
+only the project's packages from there."""
 
 
 def cargo(folder: Path, *arguments: str) -> str:

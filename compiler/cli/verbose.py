@@ -29,6 +29,6 @@ class WithVerbose(click.Command):
     """A verb or group that has the option after its own ones."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """The parameters, the last of which is `--help`."""
+        """Return the parameters of the command. `--verbose` stands before `--help`, which is the last one."""
         found, own = super().get_params(ctx), len(self.params)
         return [*found[:own], _OPTION, *found[own:]]

@@ -21,7 +21,7 @@ LEDGER = {
 
 
 def kind(option: click.Option) -> str:
-    """What the option takes. A text has the kind of its metavar, such as `NAME=N`."""
+    """Return the kind of the option's value. The kind of a text is its metavar, such as `NAME=N`."""
     if option.is_flag:
         return "flag"
     if isinstance(option.type, click.Path):
