@@ -9,10 +9,12 @@ $(CURDIR)/$(BIN)/cargo-nextest: $(BIN)/maturin
 	@mkdir -p build
 	@cargo install --locked --root $(VENV) cargo-nextest --version 0.9.143 $(WATCHED)
 
+# The tests of candle-plan run little of its code. To compile it without optimization takes half of the time.
+RUST_TESTS := --release --workspace --config profile.release.package.candle-plan.opt-level=0
 test-rust: $(VENV)/.demo $(NEXTEST)
 	$(SAY) "Rust tests"
 	@mkdir -p build
-	cd runtime && $(NEXTEST) nextest run --no-fail-fast --release --workspace 2>&1 | tee ../build/rust-tests.log
+	cd runtime && $(NEXTEST) nextest run --no-fail-fast $(RUST_TESTS) 2>&1 | tee ../build/rust-tests.log
 	cd runtime && cargo test --doc --release --workspace
 
 test-python: $(VENV)/.dev compiler/_runtime_emulator.abi3.so compiler/_runtime_cuda.abi3.so
@@ -63,7 +65,7 @@ test-fast: $(VENV)/.test ## the Python tests that need neither PyTorch nor a GPU
 test-levels: $(VENV)/.dev $(NEXTEST) ## the tests of operators and models with this processor's lower instruction sets
 	@levels=$$($(BIN)/python -c 'from compiler.runtime.processor import levels; print(*levels()[:-1])') || exit 1; for level in $$levels; do \
 		printf '\033[1m── %s  %s\033[0m\n' "$$(date +%T)" "Tests at CANDLE_PLAN_ISA=$$level"; export CANDLE_PLAN_ISA=$$level; \
-		(cd runtime && $(NEXTEST) nextest run --no-fail-fast --status-level fail --release --workspace -E 'package(candle-plan)') || exit 1; \
+		(cd runtime && $(NEXTEST) nextest run --no-fail-fast --status-level fail $(RUST_TESTS) -E 'package(candle-plan)') || exit 1; \
 		$(PYTEST) tests/lower tests/trained/test_zoo.py --first-cases tests/lower -k 'not unpinned and not same_bytes' || exit 1; \
 	done
 
@@ -84,7 +86,7 @@ test-processors: ## some tests on other x86-64 processors, which qemu emulates
 	@if command -v qemu-x86_64-static >/dev/null; then $(MAKE) --no-print-directory test-emulated; else echo "Skipped: $(QEMU_HELP)"; fi
 
 test-emulated: $(VENV)/.dev $(NEXTEST)
-	cd runtime && $(NEXTEST) nextest list --release --workspace --message-format json >../build/rust-tests.json
+	cd runtime && $(NEXTEST) nextest list $(RUST_TESTS) --message-format json >../build/rust-tests.json
 	$(PYTEST) tests/processors.py
 
 # The kernels for ARM, with Debian's compiler and an emulator. Not a part of `make check`: it takes too long.

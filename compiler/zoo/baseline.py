@@ -17,6 +17,7 @@ import tomlkit
 from compiler.accuracy.compare import worst_of
 from compiler.atomic_files import write_whole
 from compiler.zoo.outcome import SHAPES
+from compiler.zoo.toml_file import read_toml
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -77,7 +78,7 @@ def read_baseline(path: Path) -> dict[str, KnownDifference]:
         ValueError: it is not a baseline.
     """
     try:
-        tables = tomlkit.parse(path.read_text(encoding="utf-8")).unwrap()
+        tables = read_toml(path)
         return {name: _known(name, table) for name, table in tables.items()}
     except ValueError as error:
         raise ValueError(f"{path} is not a baseline: {error}") from error

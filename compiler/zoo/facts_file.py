@@ -12,12 +12,11 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import tomlkit
-
 from compiler.atomic_files import write_whole
 from compiler.zoo.facts import STATUS, Facts, KnownFacts
 from compiler.zoo.outcome import SHAPES
 from compiler.zoo.pace import TIME, Pace
+from compiler.zoo.toml_file import read_toml
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +41,7 @@ def read_facts(path: Path) -> KnownFacts:
         ValueError: it is not a file of facts.
     """
     try:
-        document = tomlkit.parse(path.read_text(encoding="utf-8")).unwrap()
+        document = read_toml(path)
         if not isinstance(document.get("device"), str) or document.keys() - {"device", "model"}:
             raise ValueError("it needs the name of a `device` and tables [model.NAME.SHAPES]")
         models = _mapping("model", document.get("model", {}))

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from compiler.zoo.agreement.task import tasks_of
+from compiler.zoo.toml_file import read_toml
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -27,10 +28,8 @@ def read_measures(path: Path) -> dict[str, tuple[Task, ...]]:
         OSError: there is no such file.
         ValueError: it is not a file of measures.
     """
-    import tomlkit
-
     try:
-        tables = tomlkit.parse(path.read_text(encoding="utf-8")).unwrap()
+        tables = read_toml(path)
         return {name: _tasks(name, table) for name, table in tables.items()}
     except ValueError as error:
         raise ValueError(f"{path} is not a file of measures: {error}") from error
