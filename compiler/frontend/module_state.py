@@ -48,10 +48,18 @@ def unchanged(module: torch.nn.Module) -> Iterator[None]:
             part.__dict__.clear()
             part.__dict__.update(attributes)
         for container, kept in containers:
-            container.clear()
-            container.update(kept) if isinstance(container, dict | set) else container.extend(kept)
+            if _identities(container) != _identities(kept):  # some containers refuse every change
+                container.clear()
+                container.update(kept) if isinstance(container, dict | set) else container.extend(kept)
         for tensor, kept in tensors:
             _restore(tensor, kept)
+
+
+def _identities(container: Any) -> list[Any] | set[Any]:
+    """The identities of the items, of a dict with those of the keys."""
+    if isinstance(container, dict):
+        return [(id(key), id(value)) for key, value in container.items()]
+    return {id(item) for item in container} if isinstance(container, set) else [id(item) for item in container]
 
 
 def _tensors(values: list[Any]) -> list[torch.Tensor]:
