@@ -46,7 +46,8 @@ def _drop_attributes(model: onnx.ModelProto) -> Iterator[Diagnostic]:
 
 def _merge_constants(graph: onnx.GraphProto) -> Iterator[Diagnostic]:
     """Drop each Constant whose value has the name of an equal constant. Other repeated names are errors."""
-    known = {weight.name: _contents(weight) for weight in graph.initializer if weight.name in _made(graph)}
+    made = _made(graph)
+    known = {weight.name: _contents(weight) for weight in graph.initializer if weight.name in made}
     inputs = {value.name for value in graph.input}
     for node in [each for each in graph.node if each.op_type == "Constant" and each.domain in ("", "ai.onnx")]:
         if len(node.output) != 1 or len(node.attribute) != 1 or node.output[0] in inputs:
