@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MODULES", "check", "measure", "profile", "time"]
 
-MODULES = ("compiler.zoo.check", "compiler.zoo.measure")
+MODULES = ("compiler.zoo.check", "compiler.zoo.measure", "compiler.zoo.warm")
 """The modules that most tasks import. They start no threads, unlike onnxruntime, which each process imports itself."""
 
 
