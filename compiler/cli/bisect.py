@@ -35,7 +35,8 @@ def command(context: click.Context, model: Path, search: Search, as_json: bool) 
     step.npz holds the inputs of this part. `python replay.py` compares the results of this part with onnxruntime's.
     If the weights of this part are large, they are in a fourth file, step.data.
 
-    For a model of more than 1 GiB, the command writes the plans to temporary files, in the folder TMPDIR or in /tmp.
+    For a model of more than 1 GiB, the command writes the plans to temporary files, in the folder of the variable
+    TMPDIR or in /tmp.
 
     With --what crash, the command looks for an unexpected exception, a run that fails, or a process that dies. It
     compiles and runs the model in processes of their own. A model that the compiler refuses does not count as a crash.
