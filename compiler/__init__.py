@@ -1,6 +1,7 @@
 """Compiles ONNX models into plans that a small Rust runtime on Candle executes.
 
-A public name imports its modules at its first use. Loading and running a plan imports no ONNX package.
+The package imports lazily: the first use of a public name imports the modules that this name needs. Loading and running
+a plan imports no ONNX package.
 """
 
 from __future__ import annotations

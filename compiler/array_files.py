@@ -1,8 +1,8 @@
 """Files of arrays: all inputs or outputs in an `.npz` or `.safetensors` file, or one in an `.npy` file.
 
 The items of a sequence are the arrays `NAME.0`, `NAME.1` and so on. Empty sequences and optionals are not in the file.
-An `.npz` file stores dtypes that NumPy lacks as records. Their one field has the dtype's name and holds the bits:
-`arrays["y"]["bfloat16"].view(ml_dtypes.bfloat16)`.
+If NumPy lacks a dtype, an `.npz` file stores the array as records with one field. The field has the dtype's name and
+holds the bits: `arrays["y"]["bfloat16"].view(ml_dtypes.bfloat16)`.
 """
 
 from __future__ import annotations

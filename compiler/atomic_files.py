@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Writes a file completely or not at all."""
 
 from __future__ import annotations
 

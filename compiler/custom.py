@@ -1,4 +1,4 @@
-"""Custom operators: a program computes operators that the compiler does not know with functions of its own."""
+"""Custom operators: functions of a program that compute operators which the compiler does not know."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def custom_op(name: str, types: Types, *, as_: Tensors = "numpy") -> Callable[[F
     """Registers the decorated function for an operator that the compiler does not know: `my.domain::Name`.
 
     The function takes the inputs in order, and the attributes of the node as keyword arguments. An absent input is
-    `None`, or left out at the end. The inputs are copies: NumPy arrays, or with `as_="torch"` PyTorch tensors on the
-    CPU. The function returns an array or a tensor, or a list of several outputs. Several threads may call it at the
-    same time.
+    `None`; the call omits absent inputs at the end. The inputs are copies: NumPy arrays, or with `as_="torch"` PyTorch
+    tensors on the CPU. The function returns an array or a tensor, or a list of several outputs. Several threads may
+    call it at the same time.
 
     `types` returns the types of the outputs from those of the inputs. It takes a `TensorInfo` for each input, and the
     attributes as keyword arguments. It returns a pair of a dtype and a shape, such as `("float32", (2, None))`, or a

@@ -49,8 +49,8 @@ _REPORT = "This is a bug in the compiler, not in the model. Please report it, an
 PAGES = {
     "CC0101": Page(
         "The file is not a valid ONNX model: it is empty, truncated, damaged, or of another format.",
-        "Download or export the model again. The compiler reads only ONNX files: export a model of another framework "
-        "to ONNX (`candlec export` exports PyTorch modules). To run a plan, use `candlec run`.",
+        "Download or export the model again. The compiler reads only ONNX files. First export a model of another "
+        "framework to ONNX (`candlec export` exports PyTorch modules). To run a plan, use `candlec run`.",
     ),
     "CC0102": Page(
         "The compiler cannot read the file: it does not exist, is a folder, or permission is missing.",
@@ -140,9 +140,9 @@ PAGES = {
     "CC0301": Page(
         "The model has an operator with three or more spatial dimensions: a convolution, pooling, batch or instance "
         "normalization, resize or similar operator. By design, plans support only one- and two-dimensional operators.",
-        "Compile the model with `--lower-3d` or `Options(lower_3d=True)`. This replaces most of these operators with "
-        "2-D ones, and lists how many nodes, bytes and multiply-adds this adds. If it does not replace an operator, "
-        "the message gives the reason. Run the part of the model with this operator in onnxruntime.",
+        "Compile the model with `--lower-3d` or `Options(lower_3d=True)`. The compiler then replaces most of these "
+        "operators with 2-D ones, and lists how many nodes, bytes and multiply-adds it adds. If it cannot replace an "
+        "operator, the message gives the reason: run this part of the model in onnxruntime.",
     ),
     "CC0401": Page(
         "All inputs of a node are constants, and its computation fails. For example, the node converts a string that "
@@ -154,8 +154,8 @@ PAGES = {
         "Check the constants of the nodes that the error names. onnxruntime would fail there as well.",
     ),
     "CC0402": Page(
-        "The file declares a shape or type for a value, but another one follows from the operators. This is only a "
-        "warning: the compiler ignores the declaration.",
+        "The file declares a shape or type for a value, but the compiler infers another one from the operators. This "
+        "is only a warning: the compiler ignores the declaration.",
         "To correct the file, remove its declarations, and run `onnx.shape_inference.infer_shapes`.",
     ),
     "CC0403": Page(
@@ -163,15 +163,15 @@ PAGES = {
         "`candlec inspect MODEL` prints the symbols. Name an unnamed dimension by its position: `--dim image.0=1`.",
     ),
     "CC0404": Page(
-        "The model declares an element type for an output, but another one follows from the operators. A program that "
-        "reads the output would get a wrong type, so the compiler refuses the model, as onnxruntime does.",
+        "The model declares an element type for an output, but the compiler infers another one from the operators. A "
+        "program that reads the output would get a wrong type, so the compiler refuses the model, as onnxruntime does.",
         "Correct the declaration (`model.graph.output[0].type.tensor_type.elem_type`), or insert a Cast before the "
         "output. If a converter to float16 wrote the model, convert it again with the option that keeps the types of "
         "inputs and outputs.",
     ),
     "CC0405": Page(
         "Inputs of the model have default values: they are also initializers. A plan has no inputs with defaults, so "
-        "the compiler makes them constants. This is only a warning, because most exporters intend such inputs as "
+        "the compiler makes them constants. This is only a warning, because most exporters mean these inputs to be "
         "constants.",
         "To pass these inputs at run time, remove them from `model.graph.initializer`. To silence the warning, remove "
         "them from `model.graph.input`.",
@@ -193,7 +193,7 @@ PAGES = {
     ),
     "CC0408": Page(
         "The file breaks a rule of ONNX, but onnxruntime runs it: a node has an attribute that its normalization does "
-        "not have, or several constants have the same name. This is only a warning. It says what the compiler assumes.",
+        "not have, or several constants have the same name. This is only a warning. It states the assumption.",
         "Correct a misspelled attribute: the plan uses the default value instead. `--strict` refuses such files.",
     ),
     "CC0501": Page(
@@ -359,8 +359,8 @@ class RunError(Error):
     `inputs` holds the dtypes and shapes of its inputs, and is empty if these are no longer known. `within` lists the
     blocks of other steps that contain it, outermost first. `kind` is `op` (the step refuses its inputs), `limit` (it
     exceeds a limit that all kernels have by design), `memory` (the host lacks memory, or the run would exceed
-    `max_memory`), `device` (the GPU fails, or lacks memory or a kernel) or `setting` (an environment variable does not
-    suit the step).
+    `max_memory`), `device` (the GPU fails, or lacks memory or a kernel) or `setting` (the step cannot run with the
+    value of an environment variable).
     """
 
     step: int

@@ -18,8 +18,8 @@ def lazy_names(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """`__getattr__`, `__dir__` and `__all__` of a package, from its public names by module.
 
-    The names of the key "" are modules of the package themselves. Type checkers need the same names as imports in a
-    block `if TYPE_CHECKING`; a test compares both.
+    The key "" lists names that are themselves modules of the package. Type checkers need the same names, as imports in
+    a block `if TYPE_CHECKING`. A test compares the two.
     """
     places = {name: module for module, names in modules.items() for name in names}
     public = sorted(places)

@@ -40,15 +40,15 @@ class Options:
     """The limit, in bytes, for all values of a run at one time, without the constants. If a step exceeds it, the run
     raises `RunError`. Use it for untrusted models. `docs/plan-format.md` lists the values that count."""
     state: Literal["auto"] | Mapping[str, str] | None = None
-    """The outputs that a caller would feed back as inputs, as `{"present.*": "past.*"}`: names of outputs and of
-    inputs, where `*` stands for any text, the same in both. "auto" joins the names that exporters write.
-    `Session.new_state` makes a state, which hands these values from one run on to the next."""
+    """Pairs of an output and the input that takes its value in the next run, by name: `{"present.*": "past.*"}`. `*`
+    stands for any text, the same in both names. "auto" recognizes the usual names of exporters. `Session.new_state`
+    makes a state, which passes these values from run to run."""
     weights: str | None = None
-    """A format of fewer bits for weights, which makes them smaller and less precise: "int8" with a scale for each row,
-    "int4" with a scale for each block of 32, or "int8:64" and "int4:128" with blocks of another size. The page
+    """A format that stores weights with fewer bits, and less precisely: "int8" with a scale for each row, "int4" with a
+    scale for each block of 32, or "int8:64" and "int4:128" with blocks of another size. The page
     docs/quantized-weights.md lists the weights that change, and their errors."""
     precision: Precision = "f32"
-    """The numbers that products with constant weights multiply. "f32" multiplies the numbers of the model. "f16" rounds
+    """The precision of matrix products with constant weights. "f32" multiplies the numbers of the model. "f16" rounds
     the weights to 16 bits. "bf16" rounds both operands to 16 bits. "int8" quantizes both to 8 bits, the left one in
     every run, and sums exactly; the others sum in float32. The page docs/precision-modes.md lists the products, their
     times and their errors."""
@@ -59,13 +59,13 @@ class Options:
     """Whether to replace operators of three spatial dimensions with 2-D ones. Otherwise the compiler refuses them,
     because no kernel computes them directly. The page docs/volumes.md lists the operators and their prices."""
     strict: bool = False
-    """Whether to refuse a model that ONNX does not allow, although onnxruntime runs it and its meaning is clear.
+    """Whether to refuse a model that breaks a rule of ONNX, even if onnxruntime runs it and its meaning is clear.
     Otherwise the compiler warns of each such place (CC0408): an attribute that LayerNormalization does not have, or one
     name of several equal constants."""
     keep_weights: bool = False
     """Whether the plan keeps the weights of the model under their own names, so that `Session.with_weights` can replace
-    them. Weights are the float initializers with more than one element. No pass uses their values: it does not fold
-    batch normalizations, for example. The plan may be slower."""
+    them. Weights are the float initializers with more than one element. No pass uses their values: for example, the
+    compiler does not fold batch normalizations. The plan may be slower."""
     keep_metadata: Sequence[str] = ()
     """The keys of the model's metadata that the plan keeps, such as the names of classes. By default it keeps none,
     because exporters write dates, paths and names of people there."""

@@ -112,8 +112,8 @@ _FOLD_INDICES = fold_constants(lower.evaluate, only_indices=True)
 def passes(options: Options) -> list[Pass]:
     """Every pass, in order.
 
-    The `needed` passes always run. The options choose among the others. `check_nodes` runs before any of these,
-    because they may hide an invalid node; if none of them runs, the lowering finds the node.
+    The `needed` passes always run. The options choose among the others. `check_nodes` runs before the optional passes,
+    because they may hide an invalid node. If none of them runs, the lowering finds the node.
     """
     return [step for phase in _phases(options) for step in phase.passes]
 
@@ -232,7 +232,8 @@ def compile(source: Source | Held | Changed, options: Options | None = None) -> 
     """Compiles a model into a plan.
 
     The model is a path, the bytes of a file, or an `onnx.ModelProto`, `onnx_ir.Model`, `torch.onnx.ONNXProgram` or
-    `torch.export.ExportedProgram`, which does not change. `options` sets sizes, and chooses the passes.
+    `torch.export.ExportedProgram`. The function does not change the model. `options` sets sizes, and chooses the
+    passes.
 
     Raises:
         CompileError: the model is refused.
@@ -350,7 +351,7 @@ def _broken(model: ir.Model, found: list[Diagnostic]) -> CompileError:
 
 
 def current_name(name: str) -> str:
-    """The present name of a pass, which may have a deprecated name."""
+    """Return the current name of a pass, for its current or its deprecated name."""
     if name in _FORMER_NAMES:
         message = f"the pass name {name} is deprecated: use {_FORMER_NAMES[name]}"
         warnings.warn(message, DeprecationWarning, stacklevel=2)

@@ -242,7 +242,7 @@ def test_the_programs_and_commands_for_exports_run(
     exec(block(page, "import warnings"), {})
     inputs, reason, count = capsys.readouterr().out.splitlines()
     assert inputs == "float32 [rows, 3] float32 [rows, 3]"
-    assert reason == "Scaled | the code decides by the value of a tensor, and a graph cannot"
+    assert reason == "Scaled | a branch in the code depends on the value of a tensor"
     assert count == "1"
     Path("nets.py").write_text(block(page, "import torch\n\n\ndef build"))
     monkeypatch.setattr(sys, "path", sys.path.copy())

@@ -195,7 +195,7 @@ def test_a_refusal_of_pytorch_is_one_line_and_its_cure(linear: Any, tmp_path: Pa
         r"\(Branch, tests/test_export\.py:\d+ in Branch\.forward\)$",
         said,
     )
-    assert help_.startswith("  help: the code decides by the value of a tensor")
+    assert help_.startswith("  help: a branch in the code depends on the value of a tensor")
 
 
 def test_an_opset_that_the_exporter_cannot_write_is_refused(linear: Any, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The choice of the products that the option `precision` changes, by the loss that each of them adds to the outputs."""
+"""Chooses which matrix products the option `precision` changes, by the loss of each product."""
 
 from __future__ import annotations
 

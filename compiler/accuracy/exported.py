@@ -42,21 +42,22 @@ def export(
     `args`, `kwargs` and `dynamic_shapes` are what `torch.export.export` takes. `dynamic` is a shorter form of
     `dynamic_shapes`: it names the dimensions that may vary, as in `{"x": {0: "batch", 2: "time"}}`. Dimensions with the
     same name have the same size. `outputs` names the outputs. The function exports the module in evaluation mode, and
-    restores its mode afterwards. It makes the names of Python files in stack traces relative to the working folder, so
-    that the ONNX file says nothing about the machine. The exporter's own optimizer is off by default: it gives a fused
-    node the origin of only one of its parts, and the compiler's passes do the same work.
+    restores the module's mode afterwards. It makes the names of Python files in stack traces relative to the working
+    folder, so that the ONNX file says nothing about the machine. The exporter's own optimizer is off by default: it
+    gives a fused node the origin of only one of its parts, and the compiler's passes do the same work.
 
-    `exporter` chooses one of PyTorch's exporters. `"dynamo"` captures a graph with `torch.export`. It gets ONNX
-    functions for operators that it lacks; `custom_translation_table` adds others, as for `torch.onnx.export`.
-    `"torchscript"` runs the module once, and records its operators. Such a model keeps what Python decided in this run,
-    for example branches. `"auto"` tries the first, and the second one if the first refuses the module.
+    `exporter` chooses one of PyTorch's exporters. `"dynamo"` captures a graph with `torch.export`. The function adds
+    ONNX functions for operators that PyTorch cannot translate; `custom_translation_table` adds others, as for
+    `torch.onnx.export`. `"torchscript"` runs the module once, and records its operators. Such a model keeps what Python
+    decided in this run, for example branches. `"auto"` tries the first, and the second one if the first refuses the
+    module.
 
-    PyTorch's exporters sometimes write a model that computes another function than the module. With `check`, the
+    PyTorch's exporters sometimes write a model that computes a different function than the module. With `check`, the
     function therefore compiles the model, runs the module and the plan, and compares every output as `verify` does. It
-    uses the given arguments and, if dimensions may vary, others of other sizes; for a recorded model without such
-    dimensions, others of the same sizes. It runs the module three times or more, and restores the module's tensors,
-    attributes and mode. With `locate`, an error also names the first part of the module whose value differs. The file
-    of a model with a difference stays, so that other tools can examine it.
+    uses the given arguments. If dimensions may vary, it also uses arguments of other sizes. For a recorded model
+    without such dimensions, it also uses other values of the same sizes. It runs the module three times or more, and
+    restores the module's tensors, attributes and mode. With `locate`, an error also names the first part of the module
+    whose value differs. The file of a model with a difference stays, so that other tools can examine it.
 
     The function warns with an `ExportWarning` if `"auto"` chose the TorchScript exporter, if the model keeps decisions
     of Python, or if the function could not check the model: the compiler refuses it, or the module's results are

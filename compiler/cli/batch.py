@@ -64,7 +64,7 @@ settings_options = grouped(
         multiple=True,
         metavar="INPUT=COLUMN",
         callback=_columns,
-        help="Take an input of the plan from a column of another name. May be repeated.",
+        help="Take an input of the plan from a column with another name. May be repeated.",
     ),
     click.option(
         "--select",
@@ -173,7 +173,7 @@ def command(
     fail_on_bad: bool,
     as_json: bool,
 ) -> None:
-    """Run PLAN over the rows of files, and write the outputs in parts.
+    """Run PLAN on every row of a set of files, and write the outputs in parts.
 
     The first axis of the inputs and outputs holds the rows. Each column or array has the name of an input. A list in a
     Parquet column holds all elements of a row. An image is one row, and must have the size and the channels of the

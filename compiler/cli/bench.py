@@ -115,11 +115,11 @@ def command(
 ) -> None:
     """Time FILES, and show the median, the spread, and the ratio of the plan's time to the other runtimes' times.
 
-    FILES are models and plans. If a file is a model, the command compiles it, and times the plan beside onnxruntime. If
-    a file is a plan, the command times it alone, or beside the other runtimes if FILES also contain its model. A ratio
-    below 1 means that the plan is faster. The runtimes take turns and run the same inputs, so that a busy machine slows
-    all of them equally. The exit code is 1 if the compiler refuses a model. The command also reports the failures of
-    the other runtimes.
+    FILES are models and plans. If a file is a model, the command compiles it, and compares the time of the plan with
+    onnxruntime's. If a file is a plan, the command times it alone, or compares it with the other runtimes if FILES also
+    contain its model. A ratio below 1 means that the plan is faster. The runtimes take turns and run the same inputs,
+    so that a busy machine slows all of them equally. The exit code is 1 if the compiler refuses a model. The command
+    also reports the failures of the other runtimes.
 
     \b
     candlec bench model.onnx --input io.npz --threads 1

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 @json_option
 @click.pass_context
 def command(context: click.Context, model: Path, search: Search, as_json: bool) -> None:
-    """Find the first optional pass after which the plan of MODEL is wrong, and the first wrong step.
+    """Find the optional pass that makes the plan of MODEL wrong, and the first wrong step.
 
-    The command first compares the optimized plan with onnxruntime, as `candlec verify` does. If the plan is different,
-    and the plan without optional passes is equal, the command searches for the first optional pass after which the plan
-    is different. It prints the places that this pass rewrote, and the first step of the plan whose value differs from
+    The command first compares the optimized plan with onnxruntime, as `candlec verify` does. If the plan differs, and
+    the plan without optional passes does not, the command searches for the first optional pass after which the plan
+    differs. It prints the places that this pass rewrote, and the first step of the plan whose value differs from
     onnxruntime's. It compares intermediate values as `candlec verify --layerwise` does. With --good, it compares with
     the results and the values of an older plan instead.
 
@@ -35,17 +35,18 @@ def command(context: click.Context, model: Path, search: Search, as_json: bool) 
     step.npz holds the inputs of this part. `python replay.py` compares the results of this part with onnxruntime's.
     If the weights of this part are large, they are in a fourth file, step.data.
 
-    The plans of a model of more than 1 GiB are temporary files, in the folder that TMPDIR names or in /tmp.
+    For a model of more than 1 GiB, the command writes the plans to temporary files, in the folder of the variable
+    TMPDIR or in /tmp.
 
     With --what crash, the command looks for an unexpected exception, a run that fails, or a process that dies. It
     compiles and runs the model in processes of their own. A model that the compiler refuses does not count as a crash.
 
-    With --what memory, the command looks for the pass after which the peak memory of a run exceeds the peak of the good
-    side, and for the first step that exceeds this peak. With --what time, it runs the plan and the good side in turn,
-    prints the ratio of their times with its quartiles, and looks for the pass that adds most of the increase. If the
-    noise is too large to tell whether the plan is slower, it says so. With --what steps, it looks for the pass that
-    gives the plan other steps or other forms of kernels than the good side. For example, a rule of this pass no longer
-    applies.
+    The other searches compare the plan with a reference, the good side (see below). With --what memory, the command
+    looks for the pass after which the peak memory of a run exceeds the peak of the good side, and for the first step
+    that exceeds this peak. With --what time, it runs the plan and the good side in turn, prints the ratio of their
+    times with its quartiles, and looks for the pass that adds most of the increase. If the noise is too large to tell
+    whether the plan is slower, it says so. With --what steps, it looks for the pass that gives the plan other steps or
+    other forms of kernels than the good side. This happens, for example, if a rule of the pass no longer applies.
 
     The good side is the plan without optional passes, the older plan of --good, or the recorded facts of --facts. Facts
     count the rewrites of each pass. They are therefore the surest way to find a pass that rewrites too little. Without

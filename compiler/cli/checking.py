@@ -117,7 +117,7 @@ checking_options = grouped(
         help="Fail if a fact of a model differs from this file: see `candlec zoo update --help`.",
     ),
     measures_option,
-    time_option("Also time each plan beside onnxruntime, and compare its time with that in the file of --facts."),
+    time_option("Also time each plan and onnxruntime, and compare the ratio with that in the file of --facts."),
     profile_option,
     click.option(
         "--junit", "report", type=arguments.OUTPUT, metavar="FILE", help="Write the results as JUnit XML to this file."

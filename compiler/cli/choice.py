@@ -39,9 +39,9 @@ def loss_option(function: Callable[..., Any]) -> Callable[..., Any]:
         "--max-loss",
         callback=_loss,
         metavar="PERCENT",
-        help="With --precision auto, quantize as many products as possible. For the inputs of --input, the outputs may "
-        "change by at most this part of their norm, such as 0.5%. The command compiles the model once for each "
-        "product.",
+        help="With --precision auto, the largest allowed change of the outputs, as a part of their norm, such as 0.5%. "
+        "The command measures it with the inputs of --input, and quantizes as many matrix products as possible. It "
+        "compiles the model once for each product.",
     )
     return option(function)
 

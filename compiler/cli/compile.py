@@ -197,10 +197,10 @@ def command(
     If MODEL names a Python function FACTORY, the command exports the PyTorch module that the function returns, as
     `candlec export` does, and compiles it. --opset, --exporter, --no-check and --locate are options of this export.
 
-    The page of --report shows what each pass did and where, by PyTorch module and line of Python. It also shows near
-    misses with their reasons, the graph by module, the cost of each layer, and the memory over the steps. It needs no
-    other file and no network. With --profile or --verify, the command runs the plan with the inputs of --input, or
-    with random ones.
+    The page of --report shows what each pass did and where, by PyTorch module and line of Python. It also shows where a
+    rule of a pass almost applied and why it did not (near misses), the graph by module, the cost of each layer, and the
+    memory in use at each step. The page needs no other file and no network. With --profile or --verify, the command
+    runs the plan with the inputs of --input, or with random ones.
 
     \b
     candlec compile model.onnx

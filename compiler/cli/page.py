@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 )
 @click.option("--title", default="Models", show_default=True, metavar="TEXT", help="Title of the page.")
 def command(results: tuple[Path, ...], output: Path, title: str) -> None:
-    """Write one HTML file that shows files of RESULTS. `candlec zoo run --results` writes such files.
+    """Show the results of `candlec zoo run` on an HTML page. RESULTS are files that its option --results wrote.
 
     The page has a table of the models, with a column for each variant: a combination of optimization and threads. The
     reader can filter and sort this table. Each model has a view with its results, the differences of its outputs, the

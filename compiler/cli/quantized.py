@@ -55,8 +55,8 @@ def weights_options(function: Callable[..., Any]) -> Callable[..., Any]:
         callback=_format,
         is_eager=True,
         metavar="FORMAT",
-        help="Store weights with fewer bits, which makes results less precise: int8 or int4. int4:64 has a scale for "
-        "each block of 64 numbers.",
+        help="Store weights with fewer bits, int8 or int4. The results are less precise. A number after the colon, as "
+        "in int4:64, is the size of a block of weights with one scale.",
     )
     precision = click.option(
         "--precision",
@@ -64,9 +64,9 @@ def weights_options(function: Callable[..., Any]) -> Callable[..., Any]:
         default="f32",
         show_default=True,
         is_eager=True,
-        help="Round operands of products with constant weights: f16 rounds weights to 16 bits, bf16 both operands to "
-        "16 bits, and int8 both to 8 bits. auto is int8 for as many products as --max-loss allows. This makes products "
-        "faster, and results less precise.",
+        help="Round operands of matrix products with constant weights: f16 rounds weights to 16 bits, bf16 both "
+        "operands to 16 bits, and int8 both to 8 bits. auto is int8 for as many products as --max-loss allows. The "
+        "products are then faster, and the results less precise.",
     )
     return weights(precision(keep(function)))
 

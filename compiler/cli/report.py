@@ -85,7 +85,7 @@ report_options = grouped(
         "--report",
         type=arguments.OUTPUT,
         metavar="FILE.html",
-        help="Write an HTML page: what each pass did and where, near misses, and the cost of each module.",
+        help="Write an HTML page about the compilation: what each pass did and where, and the cost of each module.",
     ),
     click.option(
         "--profile", "is_profiled", is_flag=True, help="Time the steps of the plan over ten runs, for the report."

@@ -75,8 +75,8 @@ loading_options = grouped(
         "--weights",
         type=arguments.INPUT,
         metavar="FILE",
-        help="Replace weights by those of the same name in this safetensors or GGUF file. The plan must have been "
-        "compiled with --keep-weights.",
+        help="Replace weights with those of the same name in this safetensors or GGUF file. The plan must come "
+        "from `candlec compile --keep-weights`.",
     ),
 )
 

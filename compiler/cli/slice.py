@@ -26,7 +26,7 @@ from compiler.cli.streams import echo
 )
 @json_option
 def command(file: Path, overhead: float, as_json: bool) -> None:
-    """Print the names of models that together have every operator, rule and kernel form of all models in FILE.
+    """Print the names of a few models that together cover every operator, rule and kernel form in FILE.
 
     FILE is a file of results (`candlec zoo run --results`) or a file of facts (`candlec zoo update --facts`). The name
     of a file of facts ends with .toml. The operators are the operators of the plans. A kernel form counts once for each

@@ -78,7 +78,7 @@ renewing_options = grouped(
     click.option("--baseline", type=arguments.OUTPUT, metavar="FILE", help="Baseline file to write."),
     click.option("--facts", type=arguments.OUTPUT, metavar="FILE", help="File of facts to write."),
     measures_option,
-    time_option("Also time each plan beside onnxruntime, and write its time to the file of --facts."),
+    time_option("Also time each plan and onnxruntime, and write the ratio to the file of --facts."),
     arguments.named_device_option("Device to run plans on."),
 )
 
@@ -152,9 +152,9 @@ def command(
     operations                     multiplications and additions of its steps' formulas
     steps                          steps by operator
     rewrites.PASS                  rewrites of a pass, by rule
-    host_steps                     steps that a GPU leaves to the host by nature, such as arithmetic on sizes
+    host_steps                     steps that always run on the host, even with a GPU, such as arithmetic on sizes
     no_kernel                      steps that run on the host because the GPU has no kernel for them
-    yardstick                      the measure for the rounding errors: double precision, or the reference noise
+    yardstick                      the reference for the rounding errors: double precision, or the reference noise
     error_percent, error_at_most   error of each output in percent of onnxruntime's, and the largest allowed one
     level.LEVEL.forms.OPERATOR     steps by the form of their kernel, see `candlec inspect --prepared`
     level.LEVEL.added              steps that the runtime adds

@@ -112,13 +112,12 @@ def command(
     ?  random numbers, which differ between any two programs: dtype and shape are the same
     ✗  not equal
 
-    Without --tolerance, an output with a difference above the tolerance of its dtype also counts as equal in two cases.
-    In the first case, it is within this tolerance of the result that onnxruntime gives without its optimizations. In
-    the second case, its rounding errors are similar to onnxruntime's: at most three times as large. This must also be
-    true of each kind of elements alone. If the plan's largest error is below 1/30 of onnxruntime's, onnxruntime's error
-    is more than rounding, and the output does not count as equal. A rounding error is the difference from the model's
-    result in double precision, which this compiler computes for models without quantization. With --tolerance, only
-    this tolerance counts.
+    Without --tolerance, an output with a larger difference also counts as equal in two cases. First, the output is
+    within the tolerance of onnxruntime's result without optimizations. Second, its rounding errors are at most three
+    times as large as onnxruntime's, both for the whole output and for each kind of elements. If the plan's largest
+    error is below 1/30 of onnxruntime's, onnxruntime's error is more than rounding, and the output does not count as
+    equal. A rounding error is the difference from the model's result in double precision, which this compiler computes
+    for models without quantization. With --tolerance, only this tolerance counts.
 
     The exit code is 1 if an output has a ✗.
 

@@ -44,8 +44,8 @@ def command() -> None:
 
     A file of facts is a TOML file. It lists facts of each model that must not change: the verdict, the sizes, the
     steps, the rewrites, and the kernels for each instruction-set level in the file. `zoo update --facts` writes it, and
-    `zoo run --facts` compares it. Such a file is for one kind of device. With --time, both commands also time each plan
-    beside onnxruntime: the file then has the plan's time in percent of onnxruntime's.
+    `zoo run --facts` compares the models with it. Such a file is for one kind of device. With --time, both commands
+    also time each plan and onnxruntime: the file then has the plan's time in percent of onnxruntime's.
 
     \b
     candlec zoo index --zoo models
@@ -87,8 +87,8 @@ def run(
     --device cuda on the GPU. A case is a file of inputs that INDEX.json lists. Without --unpin, the command compiles
     for the input shapes of each case. `candlec verify --help` explains the marks.
 
-    If a case has files of outputs, the outputs of each variant must equal these too. A model that is not in the cache
-    fails, and its result names the command that fetches it.
+    If a case has files of outputs, the outputs of each variant must also equal these outputs. A model that is not in
+    the cache fails, and its result names the command that downloads the model.
 
     Each model has a process of its own. If the process crashes, takes longer than --timeout, or takes more memory than
     --memory-limit, the result of the model says so and names the last phase, such as the last pass or the case. The

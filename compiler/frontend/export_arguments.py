@@ -37,7 +37,7 @@ def bound(module: Any, args: Any, kwargs: Any) -> Mapping[str, Any]:
 
 
 def shapes_of(module: Any, args: Any, kwargs: Any, dynamic: Dims | None, shapes: Any) -> Any:
-    """The dims that may vary in PyTorch's format; `None` if there are none. `dynamic` or `shapes` names them.
+    """Return the dims that may vary, in PyTorch's format; `None` if there are none. `dynamic` or `shapes` names them.
 
     Raises:
         TypeError, ValueError: one of the two is wrong, or both are given.
@@ -102,7 +102,7 @@ def _static(value: Any, leaf: Any = None) -> Any:
 
 
 def leaf_names(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[str]:
-    """A name for each leaf of `(args, kwargs)`: that of the argument, and for an item its index or key, as in `x_0`."""
+    """Return a name for each leaf of `(args, kwargs)`: its argument, and the index or key of an item, as in `x_0`."""
     from torch.utils._pytree import tree_flatten_with_path
 
     parameters = list(inspect.signature(module.forward).parameters.values())

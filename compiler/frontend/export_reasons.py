@@ -22,8 +22,8 @@ _MORE = re.compile(r"\n\n|\s*Please feel free to request support|\s*\[Caused by 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 _OPERATOR = re.compile(r"op='([\w.]+)', overload='(\w+)'")
 _BRANCH = (
-    "the code decides by the value of a tensor, and a graph cannot: write torch.where or torch.cond instead of `if`, "
-    "or move the decision out of the module"
+    "a branch in the code depends on the value of a tensor: write torch.where or torch.cond instead of `if`, or move "
+    "the decision out of the module"
 )
 _SIZE = (
     "a size or a number depends on the value of a tensor: pass it as an int argument, take it from a shape, or state "
@@ -50,7 +50,7 @@ _CURES = (
 
 @dataclass(frozen=True)
 class Reason:
-    """PyTorch's reason, and the module and line of Python that it is about; empty if unknown."""
+    """PyTorch's reason, and the module and line of Python that caused it; empty if unknown."""
 
     said: str
     module: str

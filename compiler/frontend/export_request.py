@@ -28,7 +28,7 @@ class ExportError(Error):
     """
 
     reason: Reason | None = None
-    """The reason of a refusal, with the module and line of Python that it is about."""
+    """The reason of a refusal, with the module and line of Python that caused it."""
 
 
 def refusal(title: str, reason: Reason, *, other: str = "") -> ExportError:

@@ -1,4 +1,4 @@
-"""Arrays that programs pass: lists, memory at an address, and memory that outputs are copied into."""
+"""Arrays that programs pass: lists, memory at an address, and buffers for outputs."""
 
 from __future__ import annotations
 

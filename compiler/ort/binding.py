@@ -30,10 +30,10 @@ class _DeviceBuffer:
 
 
 class IOBinding(Partial):
-    """The inputs of runs, and the places of their outputs. `InferenceSession.io_binding` makes it.
+    """The inputs of a run, and the memory for its outputs. `InferenceSession.io_binding` makes this object.
 
-    A run reads the inputs where they are. It copies outputs that have a buffer into it, after all steps. Methods raise
-    RuntimeError, as in onnxruntime, where a name, a dtype or a shape does not fit.
+    A run reads the inputs in place. If an output has a buffer, the run copies the output into it after the last step.
+    As in onnxruntime, methods raise RuntimeError if a name, a dtype or a shape does not fit.
     """
 
     def __init__(self, session: object, inputs: set[str], outputs: Mapping[str, str], device: str) -> None:
@@ -140,7 +140,7 @@ class IOBinding(Partial):
         return "cuda" in self._places.values()
 
     def store(self, found: Mapping[str, Any]) -> None:
-        """Take the outputs of a run, and copy those that have a buffer into it.
+        """Take the outputs of a run, and copy each output that has a buffer into its buffer.
 
         Raises:
             RuntimeError: an output does not fit its buffer. No buffer has changed.

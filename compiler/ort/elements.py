@@ -91,7 +91,7 @@ def number_of(dtype: str) -> int:
 
 
 def dtype_of(element_type: Any) -> np.dtype[Any]:
-    """The NumPy type that a type of NumPy, its name, or a number of `onnx.TensorProto.DataType` means.
+    """Return the NumPy dtype for a NumPy type, its name, or a number of `onnx.TensorProto.DataType`.
 
     Raises:
         TypeError: it is no type of numbers that plans have.

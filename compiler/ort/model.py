@@ -1,4 +1,4 @@
-"""Models and plans that a session opens, with the facts about them that onnxruntime tells."""
+"""Opens models and plans for a session, with the metadata that onnxruntime's interface shows."""
 
 from __future__ import annotations
 

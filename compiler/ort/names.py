@@ -16,8 +16,8 @@ HERE = {
     "InferenceSession.run": "also takes PyTorch tensors, `ml_dtypes` arrays and tuples. It skips the steps that no "
     "requested output needs, as with onnxruntime's `only_execute_path_to_fetches`. It refuses inputs in which "
     "dimensions of the same name have different sizes, arrays with dimensions for a scalar input, and lists with "
-    "values that the input's type lacks (1.5 for an integer). The exception of a failed step is a subclass of both "
-    "`Fail` and `InvalidArgument`.",
+    "values that the input's type cannot represent (1.5 for an integer). The exception of a failed step is a subclass "
+    "of both `Fail` and `InvalidArgument`.",
     "InferenceSession.run_with_ort_values": "is the same, with `OrtValue`s.",
     "InferenceSession.run_with_iobinding": "is the same. A failed run raises `RuntimeError`, as in onnxruntime.",
     "InferenceSession.run_async": "starts a thread, which calls the callback.",

@@ -76,8 +76,8 @@ def _as_kind_of(argument: str, default: Any, value: Any) -> Any:
 class SessionOptions(_Options):
     """The options of a session. docs/onnxruntime.md says what each attribute and method does.
 
-    Raises: when an attribute is set: AttributeError for an unknown name, TypeError for a value of another class,
-    NotImplementedError for a value that is not supported.
+    Setting an attribute raises AttributeError if its name is unknown, TypeError if the value has another class, and
+    NotImplementedError if the value is not supported.
     """
 
     enable_cpu_mem_arena: bool = True
@@ -115,7 +115,7 @@ class SessionOptions(_Options):
         """Set a key of the configuration.
 
         Raises:
-            NotImplementedError: the key is not supported. It might change results or memory.
+            NotImplementedError: the key is not supported, because it might change results or memory.
         """
         for text in (key, value):
             validate_instance("add_session_config_entry", text, str, "a text")
@@ -174,7 +174,7 @@ class RunOptions(_Options):
 
     @contextmanager
     def ends(self, cancel: _runtime.Cancel) -> Iterator[None]:
-        """Lets `terminate` end a run that has `cancel`.
+        """Let `terminate` end the run that has the object `cancel`.
 
         Raises:
             Fail: `terminate` is set, or was set during the run.

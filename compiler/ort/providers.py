@@ -1,4 +1,4 @@
-"""Execution providers: the device that a list of providers means."""
+"""Execution providers, and the device that they select."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def device_of(
     providers: Sequence[str | tuple[str, Mapping[Any, Any]]] | None,
     options: Sequence[Mapping[Any, Any]] | None,
 ) -> str:
-    """The device of the first provider, the CPU without any.
+    """Return the device of the first provider. Without a provider, this is the CPU.
 
     Raises:
         ValueError: the arguments are not lists of names and of options, of equal length.

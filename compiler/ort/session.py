@@ -28,7 +28,7 @@ Providers = Sequence[str | tuple[str, Mapping[Any, Any]]]
 
 
 class InferenceSession(Partial):
-    """A model that is compiled, or a plan that is loaded, to run it. Several threads may run it at the same time.
+    """A compiled model or a loaded plan, ready to run. Several threads may run it at the same time.
 
     Compiling a model takes longer than loading a plan: compile it once, and pass the plan.
     """
@@ -78,7 +78,7 @@ class InferenceSession(Partial):
         return self._outputs
 
     def get_overridable_initializers(self) -> list[NodeArg]:
-        """No inputs: the compiler makes initializers constants."""
+        """Return an empty list, because the compiler makes initializers constants."""
         return []
 
     def get_modelmeta(self) -> ModelMetadata:
@@ -90,7 +90,7 @@ class InferenceSession(Partial):
         return self._options
 
     def get_providers(self) -> list[str]:
-        """The providers. With CUDA, the CPU is one too, for steps without a kernel."""
+        """Return the providers. With CUDA, the CPU is also in the list, for steps without a GPU kernel."""
         return [CPU] if self._device == "cpu" else [CUDA, CPU]
 
     def get_provider_options(self) -> dict[str, dict[str, str]]:
@@ -119,7 +119,7 @@ class InferenceSession(Partial):
         input_feed: Mapping[str, Any],
         run_options: RunOptions | None = None,
     ) -> list[Any]:
-        """The outputs of these names, or all of them if there are no names.
+        """Run the model, and return the outputs with these names. Without names, return all outputs.
 
         Tensors are NumPy arrays, sequences are lists, and an empty optional is `None`.
 
@@ -154,7 +154,7 @@ class InferenceSession(Partial):
         user_data: Any,
         run_options: RunOptions | None = None,
     ) -> None:
-        """Run in a thread, which calls `callback(outputs, user_data, error)` at the end.
+        """Run in another thread, which calls `callback(outputs, user_data, error)` at the end.
 
         After an error, the outputs are an empty list, and `error` is its message. Otherwise, `error` is empty. Nobody
         may write to an input before the callback.

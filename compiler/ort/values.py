@@ -59,7 +59,7 @@ class OrtValue(Partial):
 
     @classmethod
     def ortvalue_from_numpy_with_onnx_type(cls, data: np.ndarray[Any, Any], /, onnx_element_type: int) -> OrtValue:
-        """A tensor of another type of the same width, in the memory of an array.
+        """Return a tensor in the memory of an array, with another type of the same width.
 
         Raises:
             RuntimeError: it is no array, or the widths differ.

@@ -1,4 +1,4 @@
-"""A compiled model: the bytes of a plan file, and queries about them."""
+"""Plans: the bytes of a plan file, and methods that read them."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class StateInfo:
 
 @dataclass(frozen=True)
 class Plan:
-    """A plan, in the form of its file."""
+    """A compiled model, in the form of a plan file."""
 
     data: bytes
 

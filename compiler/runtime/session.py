@@ -1,4 +1,4 @@
-"""Runs a plan: NumPy arrays in, NumPy arrays out."""
+"""Sessions, which run plans: NumPy arrays in, NumPy arrays out."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def load(
     memory: Memory = "full",
     weights: Weights | None = None,
 ) -> Session:
-    """Prepares a plan for running. `plan` is a `Plan`, or the path of a plan file.
+    """Load a plan, and return a session that runs it. `plan` is a `Plan`, or the path of a plan file.
 
     `device` is "cpu", "cuda" (the first GPU; "cuda:1" is the second), or "auto": CUDA if it works, otherwise the CPU.
     The session's `device` holds the choice, and its `fallback_reason` the reason for the CPU. `threads` is the number
@@ -51,10 +51,10 @@ def load(
     the quota of its cgroup allow. With `strict_device`, the session refuses a plan instead of falling back to the CPU.
     `max_memory` limits the bytes of all values of a run at one time, without the constants and without inputs that
     `Session.run` reads in place. If the plan has a limit too (`Options`), the lower one applies. With `memory` "low",
-    the session skips the packed layouts that enlarge weights, which makes some convolutions slower. `weights` are other
-    weights than those of the plan, as in `Session.with_weights`.
+    the session skips the packed layouts that enlarge weights, which makes some convolutions slower. `weights` replace
+    the weights of the plan, as in `Session.with_weights`.
 
-    A session reads large constants from the plan file as long as it lives. You may replace this file (`Plan.save` and
+    A session reads large constants from the plan file during its whole life. You may replace this file (`Plan.save` and
     `candlec compile` do so), but must not write into it. `load(Plan.load(path))` reads the whole file at once.
 
     Raises:
@@ -113,12 +113,12 @@ class Session:
 
     @cached_property
     def placed_steps(self) -> list[PlacedStep]:
-        """The placement of the plan's steps, and of the steps of its blocks."""
+        """Where each step of the plan runs, including the steps of nested blocks."""
         return [PlacedStep(**item) for item in json.loads(self._runtime.placed_steps)]
 
     @cached_property
     def constants(self) -> list[TensorInfo]:
-        """The constants that have a name, without those of nested blocks. `weights` lists those one can replace."""
+        """The constants that have a name, without those of nested blocks. `weights` lists the replaceable ones."""
         return infos(self._runtime.constants)
 
     @cached_property
@@ -160,10 +160,10 @@ class Session:
         return found[0] if len(found) == 1 else found
 
     def clone(self, threads: int | None = None) -> Session:
-        """A session that shares the plan, the device, the constants and their packed copies with this one.
+        """Return a session that shares the plan, the device, the constants and their packed copies with this one.
 
-        `threads` is the number of threads of its runs. By default, it has as many as this session. Runs of both
-        sessions at the same time do not wait for each other, because each session has threads of its own.
+        `threads` is the number of threads of its runs, by default that of this session. Runs of both sessions at the
+        same time do not wait for each other, because each session has threads of its own.
 
         Raises:
             DeviceError: the threads do not start.
@@ -178,9 +178,9 @@ class Session:
         return session
 
     def with_weights(self, weights: Weights) -> Session:
-        """A session with these weights instead of those of the plan: a safetensors or GGUF file, or arrays by name.
+        """Return a session with other weights: those of a safetensors or GGUF file, or arrays by name.
 
-        The plan's other weights stay as they are. Names, dtypes and shapes must be those of `weights`. Tensors of a
+        The plan's other weights stay as they are. Names, dtypes and shapes must fit `Session.weights`. Tensors of a
         GGUF file become floats, or stay quantized (docs/weights.md). The session has a copy of each array.
 
         Raises:
@@ -198,11 +198,11 @@ class Session:
         return session._begin(self._module, runtime, self.fallback_reason)
 
     def new_state(self, initial: Mapping[str, Any] | None = None, *, sizes: Mapping[str, int] | None = None) -> State:
-        """A state for the argument `state` of `run`, if the plan has one (`Options.state`).
+        """Return a new state for the argument `state` of `run`. The plan must have a state (`Options.state`).
 
-        Its values begin as zeros, with size 0 along the axis that grows, or as the arrays of `initial`, by the names of
-        inputs. `sizes` sets sizes of the zeros, by symbol (`batch`), or by input and dimension (`state.1`). The first
-        run decides the sizes of symbols that its own inputs have too.
+        The first values are the arrays of `initial`, by the names of inputs. All others are zeros, with size 0 along
+        the axis that grows. `sizes` sets other sizes of the zeros, by symbol (`batch`), or by input and dimension
+        (`state.1`). The first run decides the sizes of symbols that its own inputs have too.
 
         Raises:
             InputError: an array does not fit its input.
@@ -223,7 +223,7 @@ class Session:
         cancel: _runtime.Cancel | None = None,
         state: State | None = None,
     ) -> dict[str, Any]:
-        """The outputs by name, in the plan's order.
+        """Run the plan, and return the outputs by name, in the plan's order.
 
         Tensors are NumPy arrays, or with `as_="torch"` PyTorch tensors in the same memory. With `as_="dlpack"`, they
         are objects that `from_dlpack` of any library reads in place. Sequences are lists, and an empty optional is
@@ -251,8 +251,8 @@ class Session:
         `new_cancel` returned.
 
         With a `state`, which `new_state` made, the caller leaves out the inputs that the state holds. The run replaces
-        the state's values by their outputs, and returns these only if `outputs` names them. If the run fails or ends
-        early, the state stays as it was.
+        the values of the state with its outputs. It returns these outputs only if `outputs` names them. If the run
+        fails or ends early, the state stays as it was.
 
         Raises:
             InputError: an input is missing or unknown, or its dtype or shape differs from the plan's declaration.
@@ -277,13 +277,13 @@ class Session:
         return delivered(self._run(inputs, state, device_outputs, copy, *request, cancel), as_, out)
 
     def new_cancel(self) -> _runtime.Cancel:
-        """An object for the argument `cancel` of `run`: its method `set` ends the runs that have it."""
+        """Return an object for the argument `cancel` of `run`. Its method `set` ends the runs that have this object."""
         cancel: _runtime.Cancel = self._module.Cancel()
         return cancel
 
     @with_arguments_of(run)
     async def run_async(self, *arguments: Any, **options: Any) -> Outputs:
-        """Run as `run` does, in a thread of the event loop's executor. The loop goes on meanwhile.
+        """Run as `run` does, in a thread of the event loop's executor. The loop continues meanwhile.
 
         If the awaiting task is canceled, the run ends as after `cancel.set()`. The task ends only after the run,
         because the run reads the inputs in place.
@@ -341,7 +341,7 @@ class Session:
         return None if names is None else [self._positions[name] for name in names], timeout
 
     def profile(self, inputs: Mapping[str, Any], runs: int = 10) -> list[StepTime]:
-        """The total time of every step in `runs` runs, in the plan's order. A first run does not count.
+        """Return the total time of every step in `runs` runs, in the plan's order. A first run does not count.
 
         Raises: as `run`.
         """
@@ -352,11 +352,11 @@ class Session:
         return [StepTime(**item) for item in steps]
 
     def prepared(self) -> Prepared:
-        """The choices of prepare: kernels, layouts, and the memory of values that are in use."""
+        """Return how the runtime prepared the steps: kernels, layouts, and the memory of values that are in use."""
         return Prepared.from_json(json.loads(self._runtime.prepared()))
 
     def peaks(self) -> Peaks:
-        """The processor's peaks with the session's number of threads. Each call measures them again."""
+        """Measure and return the peak speed of the processor, with the session's number of threads."""
         return Peaks(*self._runtime.peaks())
 
     def _given(self, state: State | None) -> list[TensorInfo]:

@@ -1,4 +1,4 @@
-"""States: values that one run hands on to the next, such as the caches of a language model."""
+"""States: values that one run passes to the next, such as the caches of a language model."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class State:
         return length
 
     def reset(self) -> None:
-        """Return to the values with which the state began.
+        """Set the values back to the first values of the state.
 
         Raises:
             RuntimeError: another thread uses the state.
@@ -57,7 +57,7 @@ class State:
         self._runtime.reset()
 
     def copy(self) -> State:
-        """A state that begins with the present values and goes on separately, such as a fork of a conversation.
+        """Return a copy of the state, for example to fork a conversation. The copy changes separately from this state.
 
         Both states share the values until a run changes one of them.
 
@@ -78,9 +78,9 @@ class State:
             self._runtime.truncate(length)
 
     def numpy(self) -> dict[str, Any]:
-        """The values as NumPy arrays, by the names of the inputs that take them.
+        """Return the values as NumPy arrays, by the names of the inputs that take them.
 
-        A value is missing before the first run if this run decides its sizes.
+        Before the first run, values are missing if the inputs of this run decide their sizes.
 
         Raises: as `reset`.
         """

@@ -86,7 +86,7 @@ def refuse_missing(device: str, steps: Sequence[PlacedStep]) -> None:
 
 @dataclass(frozen=True)
 class Peaks:
-    """The peak number of operations, and of bytes of memory, per second."""
+    """The peak speed of the processor: operations per second, and bytes of memory per second."""
 
     operations: float
     bytes: float

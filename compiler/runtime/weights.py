@@ -41,7 +41,7 @@ def validate_weights(weights: Weights | None) -> str | dict[str, Any] | None:
 
 
 def source_of(plan: Plan | str | os.PathLike[str]) -> Any:
-    """A function that returns the plan that a session was made of, or its path; `None` if the plan is gone."""
+    """Return a function that returns the plan of a session, or its path; `None` if the plan no longer exists."""
     if isinstance(plan, Plan):
         return weakref.ref(plan)
     path = os.fspath(plan)
