@@ -16,7 +16,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-__all__ = ["LATER", "StandIn"]
+__all__ = ["LATER", "StandIn", "import_now"]
 
 LATER = (
     "sympy",
@@ -40,6 +40,12 @@ class StandIn(ModuleType):
         """Restores the entry in `sys.modules`."""
         if sys.modules.get(self.__name__) is self:
             del sys.modules[self.__name__]
+
+
+def import_now() -> None:
+    """Import the modules that stand-ins would import at their first use."""
+    for name in LATER:
+        importlib.import_module(name)
 
 
 def _import_packages() -> None:
