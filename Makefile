@@ -138,19 +138,16 @@ zoo: $(VENV)/.models ## compare hundreds of models with onnxruntime, after expor
 	$(SAY) "Exporting the models of models/families"
 	$(BIN)/python -m models.families --folder build/families
 	$(SAY) "Checking them against onnxruntime, with fixed and with symbolic shapes"
-	$(BIN)/candlec zoo run $(FAMILIES)
-	$(BIN)/candlec zoo run $(FAMILIES) --unpin
+	$(BIN)/candlec zoo run $(FAMILIES) --both
 	$(SAY) "Checking the models of $(ZOO)"
-	$(BIN)/candlec zoo run --zoo $(ZOO) $(KNOWN)
-	$(BIN)/candlec zoo run --zoo $(ZOO) $(KNOWN) --unpin
+	$(BIN)/candlec zoo run --zoo $(ZOO) $(KNOWN) --both
 
 HUB := --zoo build/hub --baseline models/hub/zoo.toml --results build/hub/results.jsonl
 zoo-hub: $(VENV)/.dev ## the same for graphs as model hubs serve them, with onnxruntime's own operators; HUB_MODELS=--all builds all
 	$(SAY) "Building models with mobius-onnx"
 	$(BIN)/python -m models.hub --folder build/hub $(HUB_MODELS)
 	$(SAY) "Checking them against onnxruntime, with fixed and with symbolic shapes"
-	$(BIN)/candlec zoo run $(HUB)
-	$(BIN)/candlec zoo run $(HUB) --unpin
+	$(BIN)/candlec zoo run $(HUB) --both
 
 # The facts of the slice hold for the versions of packages in models/families/constraints.txt.
 SLICE := --zoo build/families --only @models/families/slice.txt --facts models/families/facts.toml
@@ -158,8 +155,7 @@ zoo-slice: $(VENV)/.models ## the same for models that cover every operator, rul
 	$(SAY) "Exporting the models of models/families/slice.txt"
 	$(BIN)/python -m models.families --folder build/families $$(cat models/families/slice.txt)
 	$(SAY) "Checking them against onnxruntime and against their facts"
-	$(BIN)/candlec zoo run $(SLICE)
-	$(BIN)/candlec zoo run $(SLICE) --unpin
+	$(BIN)/candlec zoo run $(SLICE) --both
 
 bless-slice: $(VENV)/.models ## choose these models again from the results of `make zoo`, and record their facts
 	$(BIN)/candlec zoo slice build/families/results.jsonl --overhead 5 >models/families/slice.txt

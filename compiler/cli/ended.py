@@ -20,7 +20,17 @@ if TYPE_CHECKING:
 
 __all__ = ["exit_code", "given_options", "show_problems"]
 
-_WHAT_IS_CHECKED = ("--zoo", "--unpin", "--device", "--baseline", "--facts", "--time", "--profile", "--results")
+_WHAT_IS_CHECKED = (
+    "--zoo",
+    "--unpin",
+    "--both",
+    "--device",
+    "--baseline",
+    "--facts",
+    "--time",
+    "--profile",
+    "--results",
+)
 """The options that a command to check a model again needs."""
 
 _HELP = {

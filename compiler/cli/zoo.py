@@ -85,7 +85,8 @@ def run(
 
     The command compiles each model with and without optimization, and runs it with one thread and with two, or with
     --device cuda on the GPU. A case is a file of inputs that INDEX.json lists. Without --unpin, the command compiles
-    for the input shapes of each case. `candlec verify --help` explains the marks.
+    for the input shapes of each case; with --both, it checks both kinds of plans, and onnxruntime computes each case
+    only once. `candlec verify --help` explains the marks.
 
     If a case has files of outputs, the outputs of each variant must also equal these outputs. A model that is not in
     the cache fails, and its result names the command that downloads the model.
@@ -126,6 +127,7 @@ def run(
     \b
     candlec zoo run
     candlec zoo run --zoo models --unpin --junit zoo.xml
+    candlec zoo run --zoo models --both
     candlec zoo run --zoo ../zoo --baseline zoo.toml --facts zoo.facts.toml
     candlec zoo run --zoo ../zoo --facts zoo.facts.toml --time
     candlec zoo run --jobs 4 --timeout 300 --memory-limit 4G --results zoo.jsonl
@@ -138,7 +140,8 @@ def run(
     candlec zoo run --device cuda
     """
     checking.check_usage(settings)
-    judgment = checking.run(selection, settings)
-    checking.report_on(judgment, selection.folder, as_json)
-    github.annotate(judgment.problems)
-    context.exit(exit_code(judgment.endings, judgment.is_right))
+    judgments = checking.run(selection, settings)
+    checking.report_on(judgments, selection.folder, as_json)
+    for judgment in judgments.values():
+        github.annotate(judgment.problems)
+    context.exit(max(exit_code(judgment.endings, judgment.is_right) for judgment in judgments.values()))

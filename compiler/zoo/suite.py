@@ -160,18 +160,28 @@ def check_all(
 ) -> list[CaseOutcome]:
     """The outcomes of cases, in the same order. All of them have the same device.
 
+    One process checks all cases of a model, so that onnxruntime computes each set of inputs once.
+
     Raises: as `run`.
     """
     device = chosen[0].device if chosen else "cpu"
-    threads = settings.threads_for(len(chosen), device)
-    asked = {Check(each.entry, (each.shapes,), device, threads, settings.compiling): each for each in chosen}
+    grouped: dict[Entry, list[Case]] = {}
+    for each in chosen:
+        grouped.setdefault(each.entry, []).append(each)
+    threads = settings.threads_for(len(grouped), device)
+    asked = {
+        Check(entry, tuple(each.shapes for each in group), device, threads, settings.compiling): group
+        for entry, group in grouped.items()
+    }
 
     def judge(one: Check, ending: Ending) -> tuple[bool, str]:
-        outcome = _outcome(asked[one], one, ending)
-        return outcome.ok, str(outcome.worst)
+        found = [_outcome(case, one, ending) for case in asked[one]]
+        return all(each.ok for each in found), str(together([outcome for each in found for outcome in each.outcomes]))
 
-    endings = endings_of(tasks.check, list(asked), settings, judge, progress, device)
-    return [_outcome(asked[one], one, ending) for one, ending in zip(asked, endings, strict=True)]
+    endings = zip(asked.items(), endings_of(tasks.check, list(asked), settings, judge, progress, device), strict=True)
+    made = [_outcome(case, one, ending) for (one, group), ending in endings for case in group]
+    found = {(each.case.entry, each.case.shapes): each for each in made}
+    return [found[each.entry, each.shapes] for each in chosen]
 
 
 def _outcome(case: Case, asked: Check, ending: Ending) -> CaseOutcome:

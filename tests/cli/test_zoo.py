@@ -19,6 +19,32 @@ def test_zoo_runs_every_model_every_way(zoo: Path, way: list[str], capsys: pytes
     assert '<testsuite name="zoo" tests="4" failures="0">' in (zoo / "zoo.xml").read_text()
 
 
+def test_both_kinds_of_shapes_are_checked_in_one_process(zoo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("zoo", "run", "--zoo", ".", "--both", "--results", "zoo.jsonl")
+    assert run(*options, "--junit", "zoo.xml", "--summary", "zoo.md", "--json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["ok"] and all(len(shown[kind]["outcomes"]) == 4 for kind in ("pinned", "unpinned"))
+    [line] = (zoo / "zoo.jsonl").read_text().splitlines()
+    assert json.loads(line)["what"] == "check, pinned and unpinned, cpu"
+    report = (zoo / "zoo.xml").read_text()
+    assert all(f'<testsuite name="zoo, {kind}" tests="4" failures="0">' in report for kind in ("pinned", "unpinned"))
+    assert (zoo / "zoo.md").read_text().count("## Models") == 2
+    assert run(*options, "--resume") == 0
+    printed = capsys.readouterr()
+    assert printed.err.startswith("1 of 1 models have results") and "unpinned shapes" in printed.out
+    assert run(*options, "--unpin") == 2
+    assert "--both includes the plans of --unpin" in capsys.readouterr().err
+
+
+def test_a_baseline_for_one_kind_of_shapes_does_not_allow_the_other(
+    canceling: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (canceling / "zoo.toml").write_text('[unsure]\nreason = "it is"\npinned = { refused = ["CC0301"] }\n')
+    assert run("zoo", "run", "--zoo", ".", "--both", "--baseline", "zoo.toml", "--json") == 1
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["pinned"]["ok"], shown["unpinned"]["ok"]) == (False, True)
+
+
 def test_rounding_like_onnxruntimes_is_equal(canceling: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("zoo", "run", "--zoo", ".") == 0
     printed = capsys.readouterr().out
