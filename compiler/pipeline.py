@@ -299,9 +299,8 @@ def optimize(model: ir.Model, options: Options) -> list[str]:
     facts: set[str] = set()
     refused: list[Diagnostic] = []
     for step, report in _runs(phases, model, refused, counts=bool(options.on_pass or options.on_model)):
-        if report.refused:
-            known = {each.origin for each in refused if each.origin}
-            refused += [each for each in report.refused if each.origin not in known]
+        known = {each.origin for each in refused if each.origin}
+        refused += [each for each in report.refused if each.origin not in known]
         if options.on_pass:
             options.on_pass(report)
         if options.on_model:
@@ -381,11 +380,10 @@ def _chosen(options: Options) -> list[Phase]:
     if wrong:
         raise CompileError(wrong)
     wanted = (names if asked is None else {*asked, "check_nodes"}) - skipped
-    chosen = [step for step in all_passes if step.needed or (options.optimize and step.name in wanted)]
-    kept = {*chosen}
-    if missing := missing_facts(chosen, all_passes):
+    chosen = dict.fromkeys(step for step in all_passes if step.needed or (options.optimize and step.name in wanted))
+    if missing := missing_facts([*chosen], all_passes):
         raise CompileError(missing)
-    return [phase for phase in (each.only(kept) for each in phases) if phase.passes]
+    return [phase for phase in (each.only(chosen) for each in phases) if phase.passes]
 
 
 def _check(model: ir.Model, step: Pass, is_input: bool, refused: list[Diagnostic]) -> None:
