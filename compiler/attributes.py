@@ -31,7 +31,7 @@ class Attributes:
         self.op_type, self.domain, self.name = node.op_type, node.domain, node.name or ""
         self.version = version
         self._node = node
-        self._unread = set(node.attributes)
+        self._unread = set(node.attributes.data)
 
     @overload
     def int(self, name: str) -> Int: ...

@@ -299,7 +299,7 @@ def optimize(model: ir.Model, options: Options) -> list[str]:
     phases = _chosen(options)
     facts: set[str] = set()
     refused: list[Diagnostic] = []
-    for step, report in _runs(phases, model, refused):
+    for step, report in _runs(phases, model, refused, counts=bool(options.on_pass or options.on_model)):
         known = {each.origin for each in refused if each.origin}
         refused += [each for each in report.refused if each.origin not in known]
         if options.on_pass:
@@ -315,14 +315,16 @@ def optimize(model: ir.Model, options: Options) -> list[str]:
     return list(dict.fromkeys(step.name for phase in phases for step in phase.passes))
 
 
-def _runs(phases: list[Phase], model: ir.Model, refused: list[Diagnostic]) -> Iterator[tuple[Pass, PassReport]]:
+def _runs(
+    phases: list[Phase], model: ir.Model, refused: list[Diagnostic], *, counts: bool
+) -> Iterator[tuple[Pass, PassReport]]:
     """Runs the phases. After a pass refuses nodes, only the needed phases run."""
     done: set[Pass] = set()
     for phase in phases:
         if refused and not all(step.needed for step in phase.passes):
             return
         try:
-            yield from phase.run(model, done)
+            yield from phase.run(model, done, counts=counts)
         except CompileError as error:
             raise _broken(model, [*refused, *error.diagnostics]) from None
 
@@ -379,10 +381,10 @@ def _chosen(options: Options) -> list[Phase]:
     if wrong:
         raise CompileError(wrong)
     wanted = (names if asked is None else {*asked, "check_nodes"}) - skipped
-    chosen = [step for step in all_passes if step.needed or (options.optimize and step.name in wanted)]
-    if missing := missing_facts(chosen, all_passes):
+    chosen = dict.fromkeys(step for step in all_passes if step.needed or (options.optimize and step.name in wanted))
+    if missing := missing_facts([*chosen], all_passes):
         raise CompileError(missing)
-    return [phase for phase in (each.only({*chosen}) for each in phases) if phase.passes]
+    return [phase for phase in (each.only(chosen) for each in phases) if phase.passes]
 
 
 def _check(model: ir.Model, step: Pass, is_input: bool, refused: list[Diagnostic]) -> None:

@@ -68,7 +68,7 @@ def _arity(model: ir.Model) -> Iterator[Diagnostic]:
             continue
         present = [index for index, value in enumerate(node.inputs) if value is not None]
         count = present[-1] + 1 if present else 0
-        for index, name in onnx_schema.required_inputs(schema):
+        for index, name in onnx_schema.required_inputs(schema.domain, schema.name, schema.since_version):
             if index < count and node.inputs[index] is None:
                 yield Diagnostic("CC0205", f"{node.op_type} needs the input {name}", origin.of(node))
         if not schema.min_input <= count <= schema.max_input:

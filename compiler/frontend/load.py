@@ -32,7 +32,7 @@ from compiler.frontend.held import Parts, root_cause, take_apart
 from compiler.frontend.tensors import check_data, check_tensors, tensors_of
 from compiler.frontend.tolerance import repeated_weights, tolerate
 from compiler.ir import onnx_schema, origin
-from compiler.ir.graph import OUTPUT_TYPES
+from compiler.ir.graph import OUTPUT_TYPES, nodes_of
 from compiler.ir.symbols import symbol_of
 
 if TYPE_CHECKING:
@@ -220,10 +220,10 @@ def _deserialize(proto: onnx.ModelProto) -> ir.Model:
 def _check_nodes(model: ir.Model) -> None:
     """Check that attributes have a type."""
     problems = []
-    for graph in (model.graph, *(function.graph for function in model.functions.values())):
-        for node in graph.all_nodes():
-            untyped = [name for name, each in node.attributes.items() if each.type == ir.AttributeType.UNDEFINED]
-            problems += [f"attribute {name!r} of {node.op_type!r} has no type" for name in untyped]
+    in_functions = (node for function in model.functions.values() for node in function.graph.all_nodes())
+    for node in (*nodes_of(model), *in_functions):
+        untyped = [name for name, each in node.attributes.items() if each.type == ir.AttributeType.UNDEFINED]
+        problems += [f"attribute {name!r} of {node.op_type!r} has no type" for name in untyped]
     if problems:
         raise CompileError([Diagnostic("CC0101", f"this is not a valid ONNX model: {each}") for each in problems])
 
@@ -243,7 +243,7 @@ def _fix_symbols(model: ir.Model) -> None:
             value.shape = ir.Shape(
                 [_dim(dim) if isinstance(dim, int) else symbol_of(dim.value or "") for dim in value.shape]
             )
-    for value in (*model.graph.outputs, *(each for node in model.graph.all_nodes() for each in node.outputs)):
+    for value in (*model.graph.outputs, *(each for node in nodes_of(model) for each in node.outputs)):
         if value.shape is not None and any(isinstance(dim, int) and dim < 0 for dim in value.shape):
             value.shape = ir.Shape([_dim(dim) if isinstance(dim, int) else dim for dim in value.shape])
 

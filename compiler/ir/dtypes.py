@@ -6,6 +6,7 @@ reader knows; 4-bit and 2-bit integers take a byte each, sign-extended.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 import ml_dtypes
@@ -94,6 +95,7 @@ def to_ir(name: str) -> ir.DataType:
     return ir.DataType.STRING if name == "string" else ir.DataType.from_numpy(numpy_dtype(name))
 
 
+@cache
 def from_ir(dtype: ir.DataType) -> str:
     """The logical type of an ONNX type.
 

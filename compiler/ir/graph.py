@@ -118,7 +118,7 @@ def static_shape(value: ir.Value | None) -> tuple[int, ...] | None:
 
 def type_text(kind: ir.TypeProtocol | None) -> str | None:
     """A type without its shape, such as `float32` or `sequence of int64`; `None` for an unknown type."""
-    if isinstance(kind, ir.SequenceType | ir.OptionalType):
+    if not isinstance(kind, ir.TensorType) and isinstance(kind, ir.SequenceType | ir.OptionalType):
         inner = type_text(kind.elem_type)
         return inner and f"{'sequence of' if isinstance(kind, ir.SequenceType) else 'optional'} {inner}"
     if kind is None or kind.dtype == ir.DataType.UNDEFINED:
@@ -144,9 +144,8 @@ def opset_of(node: ir.Node, default: int) -> int:
 
 def graph_attributes(node: ir.Node) -> Iterator[ir.Graph]:
     """The nested graphs of a node."""
-    for (
-        attribute
-    ) in node.attributes.data.values():  # the attributes' own `values` is slow, and a compilation asks often
+    # The attributes' own `values` is slow, and a compilation asks often.
+    for attribute in node.attributes.data.values():
         kind = attribute.type
         if kind == ir.AttributeType.GRAPH:
             yield attribute.as_graph()
@@ -158,7 +157,7 @@ def graphs_of(graph: ir.Graph) -> Iterator[ir.Graph]:
     """The graph and its nested graphs, except the bodies of fused nodes."""
     yield graph
     for node in graph:
-        if node.domain != PLAN_DOMAIN:
+        if node.attributes.data and node.domain != PLAN_DOMAIN:
             for nested in graph_attributes(node):
                 yield from graphs_of(nested)
 
@@ -171,5 +170,6 @@ def nodes_of(model: ir.Model) -> Iterator[ir.Node]:
 def _all_nodes(graph: ir.Graph) -> Iterator[ir.Node]:
     for node in graph:
         yield node
-        for nested in graph_attributes(node):
-            yield from _all_nodes(nested)
+        if node.attributes.data:
+            for nested in graph_attributes(node):
+                yield from _all_nodes(nested)

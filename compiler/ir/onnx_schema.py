@@ -95,19 +95,23 @@ def attributes_of(domain: str, op_type: str) -> frozenset[str]:
     return frozenset() if found is None else frozenset(found.attributes)
 
 
-def required_inputs(found: OpSchema) -> list[tuple[int, str]]:
-    """The index and name of each required input of a node.
+@functools.cache
+def required_inputs(domain: str, op_type: str, opset: int) -> tuple[tuple[int, str], ...]:
+    """The index and name of each required input of an operator; none for an unknown operator.
 
     An input that a later version made optional is not required, because exporters already omit it (`roi` of Resize-11).
     """
+    found = schema(domain, op_type, opset)
+    if found is None:
+        return ()
     latest = onnx.defs.get_schema(found.name, found.domain).inputs
     single = onnx.defs.OpSchema.FormalParameterOption.Single
     pairs = zip(found.inputs, (*latest, *[None] * len(found.inputs)), strict=False)
-    return [
+    return tuple(
         (index, each.name)
         for index, (each, now) in enumerate(pairs)
         if each.option == single and (now is None or now.option == single)
-    ]
+    )
 
 
 @dataclass(frozen=True)
@@ -157,6 +161,7 @@ def contradiction(node: onnx.NodeProto, opset: int, input_types: Sequence[onnx.T
     return None
 
 
+@functools.lru_cache(maxsize=1 << 12)
 def is_deterministic(domain: str, op_type: str, opset: int) -> bool:
     """Whether the same inputs always give the same outputs; true for operators that the standard does not define."""
     found = schema(domain, op_type, opset)

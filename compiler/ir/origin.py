@@ -26,6 +26,7 @@ _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<functio
 _SCRIPTED_FRAME = re.compile(r"^(?P<file>.+\.py)\((?P<line>\d+)\): (?P<function>\S+)$", re.MULTILINE)
 _LIBRARY = re.compile(r"(site|dist)-packages/|(^|/)torch/|<(frozen|string)")
 _NO_MODULE = "_empty_nn_module_stack"
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
 
 
 @dataclass(frozen=True)
@@ -67,9 +68,12 @@ def _read(text: str) -> Origin:
 
 def inherit(new: Iterable[ir.Node], old: Sequence[ir.Node]) -> None:
     """Gives every new node the merged origins of all old nodes."""
-    origin = _merge([of(node) for node in old])
+    texts = {node.metadata_props.get(_KEY) for node in old}
+    text = texts.pop() if len(texts) == 1 else None
+    if text is None:
+        text = _text(_merge([of(node) for node in old]))
     for node in new:
-        _write(node, origin)
+        node.metadata_props[_KEY] = text
 
 
 def record(model: ir.Model) -> None:
@@ -80,11 +84,11 @@ def record(model: ir.Model) -> None:
     frames = [_frame(node) for node in nodes]
     root = _project_root([frame.file for frame in frames if frame])
     for node, frame in zip(nodes, frames, strict=True):
-        _write(node, Origin((_title(node),), *_module(node), _source(frame, root)))
+        node.metadata_props[_KEY] = _text(Origin((_title(node),), *_module(node), _source(frame, root)))
 
 
-def _write(node: ir.Node, origin: Origin) -> None:
-    node.metadata_props[_KEY] = json.dumps(vars(origin), ensure_ascii=False)
+def _text(origin: Origin) -> str:
+    return _ENCODER.encode(vars(origin))
 
 
 def _title(node: ir.Node) -> str:
@@ -165,8 +169,11 @@ def _module(node: ir.Node) -> tuple[str, str]:
 
 
 def _names(node: ir.Node, key: str) -> list[str]:
+    text = node.metadata_props.get(key)
+    if text is None:
+        return []
     try:
-        names = ast.literal_eval(node.metadata_props.get(key, "[]"))
+        names = ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return []
     return [str(name) for name in names] if isinstance(names, list) else []

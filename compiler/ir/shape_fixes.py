@@ -271,7 +271,7 @@ def _broadcast(context: Context, node: ir.Node) -> None:
 def _joined(shapes: Sequence[Sequence[Dim]], axis: int) -> tuple[ir.SymbolicDim | None, bool]:
     """The symbol of the broadcast dimension at a negative axis, or `None`; and whether the dimension is unknown."""
     met = [dims[axis] for dims in shapes if len(dims) >= -axis]
-    symbols = {dim.value: dim for dim in met if isinstance(dim, ir.SymbolicDim)}
+    symbols = {dim.value: dim for dim in met if not isinstance(dim, int)}
     if len(symbols) < 2 or any(dim != 1 for dim in met if isinstance(dim, int)):
         return None, False
     left = [dim for text, dim in symbols.items() if not any(_is_bounded(text, other) for other in symbols)]

@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from compiler.errors import CompileError
 from compiler.ir import origin
-from compiler.ir.graph import constant_of
+from compiler.ir.graph import constant_of, graphs_of
 from compiler.passes.fold_constants import constant_nodes
 from compiler.rewrite.report import Fired, Missed, Pass, PassReport
 from compiler.rewrite.rule import Evaluate
@@ -31,7 +31,7 @@ def fold_weight_norm(evaluate: Evaluate) -> Pass:
 
     def fold(model: ir.Model, report: PassReport) -> None:
         """Computes normalized weights in double precision."""
-        for graph in (model.graph, *model.graph.subgraphs()):
+        for graph in list(graphs_of(model.graph)):
             constants = dict.fromkeys(constant_nodes(graph, model.opset_imports))
             for root in list(constants):
                 cone = _cone(root, constants)

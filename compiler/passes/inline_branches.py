@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from compiler.ir import origin
-from compiler.ir.graph import constant_of
+from compiler.ir.graph import constant_of, graphs_of
 from compiler.rewrite.report import Fired, Pass, PassReport
 from compiler.rewrite.rule import Rewriter, replace_uses
 
@@ -17,7 +17,7 @@ __all__ = ["inline_branches"]
 def _inline_branches(model: ir.Model, report: PassReport) -> None:
     """Replaces an If with a constant condition with the nodes of the selected branch."""
     # Inner branches first, so that a moved branch contains no known condition anymore.
-    for graph in reversed([model.graph, *model.graph.subgraphs()]):
+    for graph in reversed([*graphs_of(model.graph)]):
         taken: set[str] = set()
         for node in list(graph):
             if node.op_identifier() != ("", "If", "") or node.graph is not graph:

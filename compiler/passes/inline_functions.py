@@ -32,6 +32,8 @@ def _inline_functions(model: ir.Model, report: PassReport) -> None:
     the model, for nodes that the lowering or the expansion refuses.
     """
     report.refused.extend(_needless(node, model) for node in _all_nodes(model) if _is_needless(node, model))
+    if not model.functions:
+        return
     functions = dict(model.functions)
     _in_order(functions)
     others = {key: each for key, each in functions.items() if not is_supported(each)}
@@ -146,8 +148,9 @@ def _calls(model: ir.Model) -> list[ir.Node]:
 
 def _all_nodes(model: ir.Model) -> Iterator[ir.Node]:
     """The nodes of a model and of its functions."""
-    for graph in (model.graph, *(function.graph for function in model.functions.values())):
-        yield from ir.traversal.RecursiveGraphIterator(graph)
+    yield from nodes_of(model)
+    for function in model.functions.values():
+        yield from ir.traversal.RecursiveGraphIterator(function.graph)
 
 
 def _keep_opset(function: ir.Function, model_opsets: dict[str, int]) -> None:

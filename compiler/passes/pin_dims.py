@@ -25,7 +25,7 @@ def pin_dims(dims: Mapping[str, int]) -> Pass:
             if shape is None:
                 continue
             names = [
-                shown(dim.value or f"{value.name}.{axis}") if isinstance(dim, ir.SymbolicDim) else ""
+                "" if isinstance(dim, int) else shown(dim.value or f"{value.name}.{axis}")
                 for axis, dim in enumerate(shape)
             ]
             known.update((name, None) for name in names if name)

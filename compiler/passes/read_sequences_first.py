@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from compiler.ir import origin
-from compiler.ir.graph import graph_attributes
+from compiler.ir.graph import graph_attributes, graphs_of
 from compiler.rewrite.report import Fired, Pass, PassReport
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ _CHANGING = ("SequenceInsert", "SequenceErase")
 
 
 def _read_sequences_first(model: ir.Model, report: PassReport) -> None:
-    for graph in (model.graph, *model.graph.subgraphs()):
+    for graph in list(graphs_of(model.graph)):
         changing = [node for node in graph if node.op_type in _CHANGING and node.domain == ""]
         if not changing:
             continue

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import keyword
+from functools import cache
 from typing import Any
 
 from compiler.plan.fields import Fields, names_of, values_of
 
-__all__ = ["Op", "Struct", "Variant", "canonical", "plain"]
+__all__ = ["Op", "Struct", "Variant", "canonical", "plain", "text_of"]
 
 
 class Struct(Fields):
@@ -27,6 +28,7 @@ class Variant(Fields):
 
 
 _NESTED = (Fields, dict, list, tuple)
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def plain(value: Any) -> Any:
@@ -52,19 +54,29 @@ def canonical(value: Any) -> str:
     Raises:
         ValueError: a number is infinite or NaN, which JSON lacks.
     """
-    return json.dumps(plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return text_of(plain(value))
+
+
+def text_of(document: Any) -> str:
+    """The canonical JSON text of a value that `plain` returned.
+
+    Raises:
+        ValueError: a number is infinite or NaN, which JSON lacks.
+    """
+    return _ENCODER.encode(document)
 
 
 def _fields(value: Fields) -> dict[str, Any]:
     return {_rust_name(name): plain(item) for name, item in zip(names_of(value), values_of(value), strict=True)}
 
 
+@cache
 def _rust_name(name: str) -> str:
     return name[:-1] if name.endswith("_") and keyword.iskeyword(name[:-1]) else name
 
 
 def _contents(variant: Variant) -> Any:
-    names, items = names_of(variant), [plain(item) for item in values_of(variant)]
+    names = names_of(variant)
     if names == ("value",):
-        return items[0]
-    return items if names[:1] == ("first",) else _fields(variant)
+        return plain(values_of(variant)[0])
+    return plain(values_of(variant)) if names[:1] == ("first",) else _fields(variant)

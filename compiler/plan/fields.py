@@ -46,9 +46,9 @@ class Fields:
         cls.__match_args__ = cls._fields  # type: ignore[attr-defined, misc]
 
     def __init__(self, *values: Any, **named: Any) -> None:
-        given = {**dict(zip(self._fields, values, strict=False)), **named}
+        given = dict(zip(self._fields, values, strict=False), **named)
         is_complete = len(given) == len(values) + len(named) and self._required <= given.keys()
-        if not is_complete or not given.keys() <= self._allowed:
+        if not is_complete or not self._allowed.issuperset(given):
             raise TypeError(f"{type(self).__qualname__}: {', '.join(self._wrong(values, named))}")
         self.__dict__.update(given)
 
@@ -102,4 +102,4 @@ def names_of(value: Fields) -> tuple[str, ...]:
 
 def values_of(value: object) -> tuple[Any, ...]:
     """The values of the fields, in order; empty for an object without fields."""
-    return tuple(getattr(value, name) for name in value._fields) if isinstance(value, Fields) else ()
+    return tuple([getattr(value, name) for name in value._fields]) if isinstance(value, Fields) else ()

@@ -28,14 +28,14 @@ def type_of(value: ir.Value) -> AnyType | None:
 def _from_ir(kind: ir.TypeProtocol, shape: ir.Shape | None) -> AnyType:
     import onnx_ir as ir
 
+    if isinstance(kind, ir.TensorType):
+        dims = None if shape is None else [_dim(dim if isinstance(dim, int) else dim.value) for dim in shape.dims]
+        return tensor(dtypes.from_ir(kind.dtype), dims)
     if isinstance(kind, ir.SequenceType):
         return Type.Sequence(_from_ir(kind.elem_type, None))
     if isinstance(kind, ir.OptionalType):
         return Type.Optional(_from_ir(kind.elem_type, shape))
-    if not isinstance(kind, ir.TensorType):
-        raise TypeError(f"{kind} is not supported")
-    dims = None if shape is None else [_dim(dim if isinstance(dim, int) else dim.value) for dim in shape]
-    return tensor(dtypes.from_ir(kind.dtype), dims)
+    raise TypeError(f"{kind} is not supported")
 
 
 def _dim(dim: Dim | None) -> Dim | None:
@@ -64,7 +64,7 @@ def refined(kind: AnyType, other: AnyType | None) -> AnyType:
     """The type, completed with the rank, numbers and symbols of `other`, another type of the same value."""
     if isinstance(kind, Type.Tensor) and isinstance(other, Type.Tensor):
         shape = _refined_shape(kind.value.shape, other.value.shape)
-        return Type.Tensor(replaced(kind.value, shape=shape))
+        return kind if shape == kind.value.shape else Type.Tensor(replaced(kind.value, shape=shape))
     if isinstance(kind, Type.Sequence) and isinstance(other, Type.Sequence):
         return Type.Sequence(refined(kind.value, other.value))
     if isinstance(kind, Type.Optional) and isinstance(other, Type.Optional):

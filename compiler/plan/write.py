@@ -18,7 +18,7 @@ from compiler.ir import dtypes
 from compiler.ir.origin import Origin
 from compiler.plan import ops
 from compiler.plan.builder import Pool
-from compiler.plan.encode import canonical, plain
+from compiler.plan.encode import plain, text_of
 from compiler.plan.header import read_header
 from compiler.plan.types import tensor
 
@@ -66,7 +66,7 @@ def write(
     for name in ("state", "weights"):  # a plan without them is a plan for older runtimes too
         if not fields[name]:
             del fields[name]
-    return _file(canonical(fields), pool.constants)
+    return _file(text_of(fields), pool.constants)
 
 
 def parts_with_outputs(file: BinaryIO, values: Sequence[int]) -> Iterator[Part]:
@@ -90,7 +90,7 @@ def _changed(file: BinaryIO, change: Callable[[dict[str, Any]], None]) -> Iterat
     metadata = header["__metadata__"]
     plan = json.loads(metadata["plan"])
     change(plan)
-    text = canonical(plan)
+    text = text_of(plan)
     header["__metadata__"] = {**metadata, "plan": text, "sha256": _digest(text, _rest(file, end))}
     yield _header(header)
     yield from _rest(file, end)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from compiler.errors import CompileError, Diagnostic
@@ -27,13 +27,16 @@ class Phase:
 
     def only(self, chosen: Container[Pass]) -> Phase:
         """The same phase with only the chosen passes."""
-        return replace(self, passes=[step for step in self.passes if step in chosen])
+        return Phase(self.name, [step for step in self.passes if step in chosen])
 
-    def run(self, model: ir.Model, done: set[Pass] | None = None) -> Iterator[tuple[Pass, PassReport]]:
+    def run(
+        self, model: ir.Model, done: set[Pass] | None = None, *, counts: bool = True
+    ) -> Iterator[tuple[Pass, PassReport]]:
         """Yields every run of a pass with its report, except runs of later rounds that change and refuse nothing.
 
         `done` holds the passes that ran after the last change. They would change nothing, so that the phase yields
-        empty reports instead of running them. The phase updates the set.
+        empty reports instead of running them. The phase updates the set. Without `counts`, the reports do not count the
+        nodes.
 
         Raises:
             CompileError: the phase does not end, because the passes undo each other.
@@ -44,7 +47,8 @@ class Phase:
             for step in self.passes:
                 if round_number and done.issuperset(self.passes):
                     return
-                report = step.skipped(model, nodes) if step in done else step.run(model, nodes)
+                run = step.skipped if step in done else step.run
+                report = run(model, nodes, counts=counts)
                 nodes = report.nodes_after
                 if round_number == 0 or report.changed or report.refused:
                     yield step, report

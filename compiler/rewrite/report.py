@@ -92,26 +92,29 @@ class Pass:
     needed: bool = False
     """Whether a correct plan needs the pass, so that it also runs without optimization."""
 
-    def run(self, model: ir.Model, nodes: int | None = None) -> PassReport:
+    def run(self, model: ir.Model, nodes: int | None = None, *, counts: bool = True) -> PassReport:
         """Rewrites the model, and returns the report. `nodes` is the number of nodes of the model, if it is known.
+
+        Without `counts`, the report does not count the nodes.
 
         Raises:
             CompileError: the model is malformed, so that no pass can continue.
         """
-        report = self.skipped(model, nodes)
+        report = self.skipped(model, nodes, counts=counts)
         try:
             self.apply(model, report)
         except Exception as error:
             note(error, f"in the pass {self.name}")
             raise
-        if report.changed:
+        if report.changed and counts:
             report.nodes_after = _count(model)
         return report
 
-    def skipped(self, model: ir.Model, nodes: int | None = None) -> PassReport:
-        """The report of a run that changes nothing. `nodes` is as in `run`."""
-        count = _count(model) if nodes is None else nodes
-        return PassReport(self.name, self.result, count, count)
+    def skipped(self, model: ir.Model, nodes: int | None = None, *, counts: bool = True) -> PassReport:
+        """The report of a run that changes nothing. The arguments are as in `run`."""
+        if nodes is None:
+            nodes = _count(model) if counts else 0
+        return PassReport(self.name, self.result, nodes, nodes)
 
 
 def _count(model: ir.Model) -> int:

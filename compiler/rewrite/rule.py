@@ -204,7 +204,9 @@ def apply_rules(model: ir.Model, rules: Sequence[AnyRule], report: PassReport) -
 
 def _apply(model: ir.Model, rules: _Rules, report: PassReport) -> None:
     report.rules.update(rules.formulas)
-    _Driver(model, rules, report).run()
+    roots = [node for node in nodes_of(model) if rules.apply_to(node)]
+    if roots:
+        _Driver(model, rules, roots, report).run()
 
 
 class _Rules:
@@ -220,11 +222,15 @@ class _Rules:
                 for op_type in root.op_types:
                     self.by_operator.setdefault((root.domain, op_type), []).append((rule, root))
 
+    def apply_to(self, node: ir.Node) -> bool:
+        """Whether a rule's root can be the node."""
+        return (node.domain, node.op_type) in self.by_operator
+
 
 class _Driver:
-    def __init__(self, model: ir.Model, rules: _Rules, report: PassReport) -> None:
+    def __init__(self, model: ir.Model, rules: _Rules, roots: Sequence[ir.Node], report: PassReport) -> None:
         self.report, self.new_nodes, self.index = report, NewNodes(model), rules.by_operator
-        self.worklist = Worklist(nodes_of(model), lambda node: (node.domain, node.op_type) in self.index, rules.depth)
+        self.worklist = Worklist(roots, rules.apply_to, rules.depth)
         self.misses: dict[tuple[str, ir.Node], Missed] = {}
         self.left = _MOST_REWRITES * (len(self.worklist) + 10)
 

@@ -17,10 +17,13 @@ class Worklist:
     The driver therefore visits a region with many changes again once, not once for each change.
     """
 
-    def __init__(self, nodes: Iterable[ir.Node], is_root: Callable[[ir.Node], bool], depth: int) -> None:
-        """Visits nodes for which `is_root` is true. A visit reads `depth` levels of nodes, including the node's own."""
+    def __init__(self, roots: Iterable[ir.Node], is_root: Callable[[ir.Node], bool], depth: int) -> None:
+        """Visits the roots, and after changes other nodes for which `is_root` is true.
+
+        A visit reads `depth` levels of nodes, including the node's own.
+        """
         self._is_root, self._depth = is_root, depth
-        self._queue = deque(filter(is_root, nodes))
+        self._queue = deque(roots)
         self._queued = set(self._queue)
         self._changed: dict[ir.Node, None] = {}
 

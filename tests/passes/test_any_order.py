@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -70,8 +70,8 @@ def rules_in_any_order(chance: random.Random) -> Iterator[None]:
     """Passes try their rules in a random order, another one in each run."""
     driver = rule._Driver
 
-    def shuffled(model: ir.Model, rules: rule._Rules, report: PassReport) -> rule._Driver:
-        return driver(model, rule._Rules(chance.sample(rules.rules, len(rules.rules))), report)
+    def shuffled(model: ir.Model, rules: rule._Rules, roots: Sequence[ir.Node], report: PassReport) -> rule._Driver:
+        return driver(model, rule._Rules(chance.sample(rules.rules, len(rules.rules))), roots, report)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rule, "_Driver", shuffled)
