@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from compiler.accuracy.precision import Errors
-from compiler.zoo.asked import Check, Profile, Time
+from compiler.zoo.asked import Bench, Check, Profile, Time
 from compiler.zoo.facts import Facts, facts_of_check
 from compiler.zoo.facts_file import read_facts
 from compiler.zoo.judge import outcomes_of
@@ -94,7 +94,10 @@ def _of_facts(device: str, model: str, shapes: Shapes, facts: Facts) -> Iterator
 
 
 def records_of(lines: Iterable[Mapping[str, Any]]) -> dict[ResultName, Record]:
-    """The records of the lines of a file of results. Profiles have none, because they repeat no former result."""
+    """The records of the lines of a file of results.
+
+    Profiles have none, because they repeat no former result, and neither have the times of `candlec bench`.
+    """
     found: dict[ResultName, Record] = {}
     timed: dict[tuple[str, str], dict[int, Ending]] = {}
     for line in lines:
@@ -103,7 +106,7 @@ def records_of(lines: Iterable[Mapping[str, Any]]) -> dict[ResultName, Record]:
             timed.setdefault((model, time.level), {})[time.number] = ending_of(line)
         elif check := Check.named(model, what):
             found.update(_of_check(check, line))
-        elif not Profile.named(model, what):
+        elif not Profile.named(model, what) and not Bench.is_named(what):
             found[ResultName(model, what)] = _of_measurement(line)
     return found | dict(_of_times(timed))
 
