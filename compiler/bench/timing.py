@@ -153,9 +153,7 @@ def time_case(
     return Timing(case.name, threads, timing.processes, _cold(case, timing.engines, threads, on_phase))
 
 
-def _cold(
-    case: Case, engines: Iterable[str], threads: int, on_phase: Callable[[str], None]
-) -> dict[str, Cold]:
+def _cold(case: Case, engines: Iterable[str], threads: int, on_phase: Callable[[str], None]) -> dict[str, Cold]:
     found: dict[str, Cold] = {}
     for engine in engines:
         on_phase(f"cold start of {ENGINES[engine].title}")

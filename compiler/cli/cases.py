@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import AbstractContextManager
 
-    from compiler import Plan, TensorInfo
+    from compiler import Options, Plan, TensorInfo
     from compiler.bench.effort import Effort
     from compiler.bench.engines import Case
     from compiler.zoo.asked import Bench
@@ -68,13 +68,13 @@ class FileCase:
         """The files that decide the times, beside the first."""
         return (*([self.model] if self.model and self.model != self.file else []), *self.given.files)
 
-    def opened(self, compiling: Compiling) -> AbstractContextManager[Case]:
+    def opened(self, options: Options) -> AbstractContextManager[Case]:
         """The plan, compiled if the file is a model, with its inputs."""
         import compiler
         from compiler.bench.saved import saved
 
         is_plan = arguments.is_plan(self.file)
-        plan = compiler.Plan.load(self.file) if is_plan else compiler.compile(self.file, compiler.Options(**compiling.options))
+        plan = compiler.Plan.load(self.file) if is_plan else compiler.compile(self.file, options)
         return saved(self.name, plan, self._arrays(plan.inputs), self.model)
 
     def _arrays(self, declared: Sequence[TensorInfo]) -> dict[str, Any]:
@@ -167,7 +167,8 @@ case_options = grouped(
         help="Folder of models, with a file INDEX.json: time every model. See `candlec zoo --help`.",
     ),
     only_option(
-        "With --zoo, time only these models: {}, or failed (those that failed in the file of --results). May be repeated."
+        "With --zoo, time only these models: {}, or failed (those that failed in the file of --results). May be "
+        "repeated."
     ),
     cache_option,
     input_option,

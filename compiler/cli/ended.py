@@ -27,8 +27,7 @@ _HELP = {
     "timed out": "`{command} {one} --timeout SECONDS` gives the model more time",
     "out of memory": "`{command} {one} --memory-limit SIZE` gives the model more memory",
     "crashed": "`{command} {one}` runs the model alone; if it crashes again, please report it with the model",
-    "raised": "this is a bug in the compiler: please report it with the model and with the output of "
-    "`{verbose} {one}`",
+    "raised": "this is a bug in the compiler: please report it with the model and with the output of `{verbose} {one}`",
 }
 """Kind of ending → advice."""
 

@@ -33,7 +33,7 @@ def bytes_of_task(pid: int, idle: int) -> int:
 
 
 def _children(pid: int) -> list[int]:
-    """The processes that the main thread of a process has started; none if it has ended, or if the kernel lists none."""
+    """The processes that the main thread of a process has started; none if it has ended."""
     try:
         return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except OSError:

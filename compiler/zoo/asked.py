@@ -14,6 +14,7 @@ from compiler.zoo.outcome import SHAPES
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    from compiler import Options
     from compiler.bench.engines import Case
     from compiler.zoo.outcome import Shapes
 
@@ -130,7 +131,7 @@ class OwnCase(Protocol):
     def what(self) -> str:
         """Its inputs in words, without the files."""
 
-    def opened(self, compiling: Compiling) -> AbstractContextManager[Case]:
+    def opened(self, options: Options) -> AbstractContextManager[Case]:
         """The compiled case."""
 
 

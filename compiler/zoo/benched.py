@@ -56,7 +56,7 @@ class Benched:
             return "refused" if self.refusal is not None else _SAID.get(self.ending.kind, self.ending.kind)
         other = next((name for timing in self.timings for name in timing.compared), None)
         ratios = [timing.ratio(other) for timing in self.timings if other in timing.compared] if other else []
-        return f"{' and '.join(f'{ratio:.0%}' for ratio in ratios)} of {other}'s time" if ratios else "timed"
+        return f"{' and '.join(f'{100 * ratio:.0f} %' for ratio in ratios)} of {other}'s time" if ratios else "timed"
 
 
 _SAID = {"raised": "failed"}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import compiler
 from compiler.bench.engines import PLAN
 from compiler.bench.timing import time_case
 from compiler.errors import CompileError, Diagnostic, Error, InputError, RunError
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from compiler.processes.child import Channel
+    from compiler.rewrite.report import PassReport
     from compiler.zoo.asked import Bench
 
 __all__ = ["bench", "refusal_of"]
@@ -29,8 +31,8 @@ def bench(asked: Bench, channel: Channel) -> dict[str, Any]:
     """
     inputs: dict[str, list[int]] = {}
     try:
-        channel.phase("compile")
-        with opened(asked.entry, asked.compiling) if asked.own is None else asked.own.opened(asked.compiling) as case:
+        options = _options(asked, channel)
+        with opened(asked.entry, options) if asked.own is None else asked.own.opened(options) as case:
             inputs = {name: list(np.shape(array)) for name, array in case.inputs.items()}
             placed, effort = replace(case, device=asked.device), asked.effort
             engines = [PLAN, *(name for name, _ in asked.engines if case.model)]
@@ -43,6 +45,16 @@ def bench(asked: Bench, channel: Channel) -> dict[str, Any]:
     except (CompileError, InputError, RunError) as error:
         return {"inputs": inputs, "refusal": _refusal(error)}
     return {"inputs": inputs, "refusal": None}
+
+
+def _options(asked: Bench, channel: Channel) -> compiler.Options:
+    """The options of the compilation, which reports the passes."""
+    channel.phase("compile")
+
+    def note(done: PassReport) -> None:
+        channel.phase(f"compile: after the pass {done.name}")
+
+    return compiler.Options(**asked.compiling.options, on_pass=note)
 
 
 def _refusal(error: Error) -> dict[str, Any]:

@@ -71,7 +71,10 @@ def read_records(path: Path) -> dict[ResultName, Record]:
         ValueError: it is another kind of file.
     """
     if path.suffix != ".toml":
-        return records_of(read_results(path))
+        lines = read_results(path)
+        if lines and all(Bench.is_named(line["what"]) for line in lines):
+            raise ValueError(f"{path} has only times of `candlec bench`: `zoo run --time` writes times to compare")
+        return records_of(lines)
     known = read_facts(path)
     try:
         found = ((name, shapes, facts) for name, each in known.models.items() for shapes, facts in each.items())
