@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -96,8 +96,9 @@ class Pace:
         """
         middle = statistics.median(quotients)
         noise = (max(quotients) - min(quotients)) / 2 / middle
-        made = cls(max(round(100 * middle), 1), max(round(100 * noise), 1))
-        return replace(made, **{name: StartClass.of(each) for name, each in (starts or {}).items()})
+        found = {name: StartClass.of(each) for name, each in (starts or {}).items()}
+        run = (max(round(100 * middle), 1), max(round(100 * noise), 1))
+        return cls(*run, found.get("compile"), found.get("load"))
 
     @classmethod
     def of_fact(cls, fact: Fact | None) -> Pace | None:
@@ -111,7 +112,7 @@ class Pace:
         if any(fact.get(noise, 0) < 0 for noise in noises):
             return None
         starts = {name: StartClass(fact[name], fact.get(noise, 0)) for noise, name in noises.items() if name in fact}
-        return replace(cls(fact["percent"], fact["noise"]), **starts)
+        return cls(fact["percent"], fact["noise"], starts.get("compile"), starts.get("load"))
 
     @property
     def starts(self) -> dict[str, StartClass]:
