@@ -107,6 +107,14 @@ def test_the_commands_for_pages_run(folder: Path) -> None:
     assert {path.name for path in folder.glob("*.html")} == {"digits.html", "difference.html"}
 
 
+def test_the_commands_for_the_times_of_a_folder_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs/performance.md").read_text()
+    quick = ["--threads", "1", "--seconds", "0.01", "--against", "nothing"]
+    commands = [shlex.split(line)[1:] for line in block(page, "candlec bench --zoo models --timeout").splitlines()]
+    assert [run(*command, *quick) for command in commands] == [0, 0, 0]
+    assert capsys.readouterr().err.count("digits, bench: timed, ") == 2, "one of them resumes"
+
+
 def test_the_program_for_sessions_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = (ROOT / "docs/using-from-python.md").read_text()
     exec(block(page, "import asyncio"), {})

@@ -49,6 +49,8 @@ def test_tasks_give_results_as_soon_as_they_end(tmp_path: Path, monkeypatch: pyt
         ("exit 3", "crashed", "its process ended with exit code 3"),
         ("exit 0", "crashed", "its process ended with exit code 0"),
         ("talk", "crashed", "it crashed with SIGABRT (aborted): the last words"),
+        ("apart signal 11", "crashed", "it crashed with SIGSEGV (segmentation fault)"),
+        ("apart a", "done", ""),
         ("lack", "out of memory", "it could not allocate memory"),
         ("fail", "raised", "AssertionError: a bug"),
         ("refuse", "raised", "input 'x': expected float32, found int64"),
@@ -60,7 +62,7 @@ def test_the_end_of_a_task_is_its_own(word: str, kind: str, message: str) -> Non
     ending = found.pop(word)
     assert (ending.kind, ending.phase, ending.parts) == (kind, word, (f"before {word}",))
     assert ending.message.startswith(message)
-    assert ending.sentence == f"{ending.message}; last phase: {word}"
+    assert ending.sentence == (f"{ending.message}; last phase: {word}" if message else "")
     assert ending.is_bug == (word in ("fail", "function"))
     assert {word: each.result for word, each in found.items()} == {"a": "a", "b": "b"}
 
@@ -73,10 +75,11 @@ def test_a_task_has_a_limit_of_time() -> None:
 
 
 @LINUX
-def test_a_task_has_a_limit_of_memory() -> None:
-    found = endings(["allocate 200000000", "a"], limits=Limits(memory=50_000_000))
-    ending = found["allocate 200000000"]
-    assert ending.kind == "out of memory" and "but its limit is 50 MB" in ending.message
+@pytest.mark.parametrize("word", ["allocate 200000000", "apart allocate 200000000"])
+def test_a_task_has_a_limit_of_memory(word: str) -> None:
+    found = endings([word, "a"], limits=Limits(memory=100_000_000))
+    ending = found[word]
+    assert ending.kind == "out of memory" and "but its limit is 100 MB" in ending.message
     assert found["a"].kind == "done"
 
 
@@ -163,6 +166,17 @@ def test_a_task_has_the_folder_and_environment_of_its_parent(tmp_path: Path, mon
 @LINUX
 def test_the_children_of_a_task_end_with_it() -> None:
     pid = endings(["child"])["child"].result
+    assert wait_for(lambda: not is_there(pid))
+
+
+@LINUX
+def test_a_process_of_a_task_ends_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with closing(run_tasks(act, ["apart pid file", "wait file"], jobs=2)) as found:
+        next(found)
+        assert wait_for(lambda: Path("file").read_text() != "")
+        pid = int(Path("file").read_text())
+        assert is_there(pid)
     assert wait_for(lambda: not is_there(pid))
 
 

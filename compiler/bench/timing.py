@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from compiler.accuracy.reference import ReferenceFailed
 from compiler.bench.cold import Cold, measure_cold
 from compiler.bench.engines import ENGINES, PLAN
-from compiler.bench.turns import Turns, time_in_turns
+from compiler.bench.turns import Times, Turns, time_in_turns
 from compiler.processes.fresh import in_fresh_process
 
 if TYPE_CHECKING:
@@ -78,6 +78,21 @@ class Timing:
         found = [self.ratios(engine) for engine in self.engines]
         return all(max(ratios) <= DISAGREEMENT * min(ratios) for ratios in found)
 
+    @property
+    def stored(self) -> dict[str, Any]:
+        """All measurements as JSON data, from which `of_stored` makes the same timing."""
+        return asdict(self)
+
+    @classmethod
+    def of_stored(cls, data: Mapping[str, Any]) -> Timing:
+        """The timing that `stored` describes."""
+        processes = [
+            Turns({name: Times(**times) for name, times in each["times"].items()}, each["failed"])
+            for each in data["processes"]
+        ]
+        cold = {name: Cold(**each) for name, each in data["cold"].items()}
+        return cls(data["model"], data["threads"], tuple(processes), cold)
+
     def data(self) -> dict[str, Any]:
         """The results as JSON data."""
         ratios = {engine: self.ratio(engine) for engine in self.compared}
@@ -101,30 +116,47 @@ class Timing:
 
 
 def time_case(
-    case: Case, engines: Sequence[str], threads: int, seconds: float, processes: int = 1, *, cold: bool = False
+    case: Case,
+    engines: Sequence[str],
+    threads: int,
+    seconds: float,
+    processes: int = 1,
+    *,
+    cold: bool = False,
+    on_phase: Callable[[str], None] = lambda _: None,
 ) -> Timing:
-    """Time a case in this process, or in several fresh ones; in twice as many if these disagree."""
+    """Time a case in this process, or in several fresh ones; in twice as many if these disagree.
+
+    The function calls `on_phase` with what it does next. Nothing is told during a measurement.
+    """
     for engine in engines:
         ENGINES[engine].prepare(case)
+    phase = f"run with {threads} thread{'s' * (threads > 1)}"
+
+    def measured(numbers: Iterable[int]) -> tuple[Turns, ...]:
+        found = []
+        for number in numbers:
+            on_phase(f"{phase}, process {number}")
+            found.append(in_fresh_process(time_in_turns, case, engines, threads, seconds))
+        return tuple(found)
+
     if processes == 1:
+        on_phase(phase)
         timing = Timing(case.name, threads, (time_in_turns(case, engines, threads, seconds),))
     else:
-        timing = Timing(case.name, threads, _in_processes(processes, case, engines, threads, seconds))
+        timing = Timing(case.name, threads, measured(range(1, processes + 1)))
         if not timing.is_settled:
-            more = _in_processes(processes, case, engines, threads, seconds)
+            more = measured(range(processes + 1, 2 * processes + 1))
             timing = Timing(case.name, threads, (*timing.processes, *more))
     if not cold:
         return timing
-    return Timing(case.name, threads, timing.processes, _cold(case, timing.engines, threads))
+    return Timing(case.name, threads, timing.processes, _cold(case, timing.engines, threads, on_phase))
 
 
-def _in_processes(count: int, case: Case, engines: Sequence[str], threads: int, seconds: float) -> tuple[Turns, ...]:
-    return tuple(in_fresh_process(time_in_turns, case, engines, threads, seconds) for _ in range(count))
-
-
-def _cold(case: Case, engines: Iterable[str], threads: int) -> dict[str, Cold]:
+def _cold(case: Case, engines: Iterable[str], threads: int, on_phase: Callable[[str], None]) -> dict[str, Cold]:
     found: dict[str, Cold] = {}
     for engine in engines:
+        on_phase(f"cold start of {ENGINES[engine].title}")
         try:
             found[engine] = measure_cold(case, engine, threads)
         except ReferenceFailed:

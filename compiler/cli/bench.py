@@ -3,55 +3,30 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from compiler.bench.effort import Effort
 from compiler.cli import arguments
-from compiler.cli.cases import Cases, ChosenCases, case_options
+from compiler.cli.cases import ChosenCases, FileCase, case_options
+from compiler.cli.ended import exit_code, show_problems
 from compiler.cli.failure import error_data
+from compiler.cli.folder import lone_runner_options
 from compiler.cli.grouped import grouped
 from compiler.cli.output import console, json_option, print_json, working, write_text
+from compiler.cli.progress import Models
 from compiler.cli.renamed import Verb
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from compiler.bench.timing import Timing
-
-
-@dataclass(frozen=True)
-class Effort:
-    """How long and how often to time a case."""
-
-    counts: tuple[int, ...]
-    seconds: float
-    processes: int
-    cold: bool
-
-    def time(self, cases: Cases, others: tuple[str, ...]) -> tuple[list[Timing], dict[str, Exception]]:
-        """The timings beside other runtimes, and the errors of refused models by name."""
-        from compiler import CompileError, InputError, RunError
-        from compiler.bench.engines import PLAN, installed_version
-        from compiler.bench.timing import time_case
-
-        timings: list[Timing] = []
-        refused: dict[str, Exception] = {}
-        for name, opened in cases:
-            try:
-                with working(f"compiling {name}"):
-                    context = opened()
-                with context as case:
-                    engines = [PLAN, *(others if case.model else ())]
-                    for engine in engines[1:]:
-                        installed_version(engine)
-                    for threads in self.counts:
-                        with working(f"{name}, {threads} threads"):
-                            now = self.cold and threads == self.counts[0]
-                            timings.append(time_case(case, engines, threads, self.seconds, self.processes, cold=now))
-            except (CompileError, InputError, RunError) as error:
-                refused[name] = error
-        return timings, refused
+    from compiler.zoo.asked import Bench
+    from compiler.zoo.benched import Benched
+    from compiler.zoo.task_runs import TaskSettings
 
 
 effort_options = grouped(
@@ -102,6 +77,7 @@ effort_options = grouped(
     metavar="FILE",
     help="Write the tables, the machine and the command to a Markdown file.",
 )
+@lone_runner_options
 @json_option
 @click.pass_context
 def command(
@@ -111,6 +87,7 @@ def command(
     device: str,
     effort: Effort,
     markdown: Path | None,
+    settings: TaskSettings,
     as_json: bool,
 ) -> None:
     """Time FILES, and show the median, the spread, and the ratio of the plan's time to the other runtimes' times.
@@ -118,8 +95,16 @@ def command(
     FILES are models and plans. If a file is a model, the command compiles it, and compares the time of the plan with
     onnxruntime's. If a file is a plan, the command times it alone, or compares it with the other runtimes if FILES also
     contain its model. A ratio below 1 means that the plan is faster. The runtimes take turns and run the same inputs,
-    so that a busy machine slows all of them equally. The exit code is 1 if the compiler refuses a model. The command
-    also reports the failures of the other runtimes.
+    so that a busy machine slows all of them equally.
+
+    Each model of a folder, or of several FILES, has a process of its own, and the command times one model at a time.
+    `candlec zoo run --help` describes the options for the processes. A model that crashes or reaches a limit costs only
+    its own times, and its problem names the last phase. --timeout limits the time of the whole process, with the
+    compilation and all measurements. The command times a single file in its own process, except with --timeout,
+    --memory-limit or --results.
+
+    The exit code is 1 if the compiler refuses a model, or if a process crashes or reaches a limit. The command also
+    reports the failures of the other runtimes.
 
     \b
     candlec bench model.onnx --input io.npz --threads 1
@@ -127,49 +112,86 @@ def command(
     candlec bench model.plan model.onnx --against onnxruntime,openvino --cold
     candlec bench --zoo models --processes 3 --markdown table.md
     candlec bench --zoo models --only op:Conv
+    candlec bench --zoo models --timeout 300 --memory-limit 4G --results times.jsonl --resume
     candlec bench model.onnx --device cuda
     """
     chosen.check_usage(context)
-    arguments.check_outputs({"--markdown": markdown}, [*files, *chosen.given.files])
-    timings, refused = effort.time(chosen.cases(files, device), chosen.others)
+    asked = chosen.asked(files, device, effort, settings)
+    read = [*files, *chosen.given.files, *(path for each in asked for path in each.entry.files)]
+    read += [chosen.zoo / "INDEX.json"] if chosen.zoo else []
+    arguments.check_outputs({"--markdown": markdown, "--results": settings.results}, read)
+    found = _timed(asked, settings)
+    is_right = all(each.is_whole for each in found)
     if markdown is not None:
-        write_text(markdown, _page(timings, chosen.others, refused))
+        write_text(markdown, _page(found, chosen.others))
     if as_json:
-        print_json({"ok": not refused, "device": device, **_data(timings, chosen.others, refused)})
+        print_json({"ok": is_right, "device": device, **_data(found, chosen.others)})
     else:
-        _show(timings, refused, device)
-    context.exit(1 if refused else 0)
+        _show(asked, found, device)
+    context.exit(exit_code({each.name: each.ending for each in found}, is_right))
 
 
-def _show(timings: list[Timing], refused: dict[str, Exception], device: str) -> None:
+def _timed(asked: Sequence[Bench], settings: TaskSettings) -> list[Benched]:
+    """Time a single file in this process, and several models in a process each."""
+    from compiler.processes.run import Limits
+    from compiler.zoo.benched import benched, benched_here
+
+    if len(asked) == 1 and asked[0].own and settings.limits == Limits() and settings.results is None:
+        with working(asked[0].entry.name):
+            return [benched_here(asked[0])]
+    apart = [
+        replace(each, own=replace(each.own, is_apart=True)) if isinstance(each.own, FileCase) else each
+        for each in asked
+    ]
+    with Models("bench", settings.results) as progress:
+        found = benched(apart, settings, progress)
+    for one, each in zip(apart, found, strict=True):
+        if isinstance(one.own, FileCase) and one.own.given.is_random:
+            one.own.given.show_shapes(each.inputs, each.name)
+    return found
+
+
+def _timings(found: Sequence[Benched]) -> list[Timing]:
+    return [timing for each in found for timing in each.timings]
+
+
+def _show(asked: Sequence[Bench], found: Sequence[Benched], device: str) -> None:
     from compiler.cli.tables import bench as bench_table
 
-    bench_table.show(timings)
+    bench_table.show(_timings(found))
     if device != "cpu":
         console.print(f"Plans ran on {device}, the other runtimes on the CPU.")
-    for name, error in refused.items():
-        console.print(f"✗ {name}: {error}", style="red", soft_wrap=True)
+    for each in found:
+        if each.refusal is not None:
+            console.print(f"✗ {each.name}: {each.refusal}", style="red", soft_wrap=True)
+    problems = {each.name: [each.problem] for each in found if each.problem}
+    files = {one.entry.name: str(one.entry.path) for one in asked if one.own is not None}
+    show_problems(problems, {each.name: each.ending for each in found}, files)
 
 
-def _data(timings: list[Timing], others: tuple[str, ...], refused: dict[str, Exception]) -> dict[str, object]:
+def _data(found: Sequence[Benched], others: tuple[str, ...]) -> dict[str, object]:
     from compiler.bench.machine import described
     from compiler.bench.timing import cold_means, means
 
+    timings = _timings(found)
     return {
         "machine": described(_used(timings, others)),
         "timings": [timing.data() for timing in timings],
         "geometric_mean": means(timings),
         "geometric_mean_cold": {what: cold_means(timings, what) for what in ("load", "first", "peak")},
-        "refused": {name: error_data(error) for name, error in refused.items()},
+        "refused": {each.name: error_data(each.refusal) for each in found if each.refusal is not None},
+        "failed": {each.name: each.problem for each in found if each.problem},
     }
 
 
-def _page(timings: list[Timing], others: tuple[str, ...], refused: dict[str, Exception]) -> str:
+def _page(found: Sequence[Benched], others: tuple[str, ...]) -> str:
     from compiler.bench.machine import described, in_words
     from compiler.cli.tables import bench as bench_table
 
+    timings = _timings(found)
     command = " ".join(["candlec", *sys.argv[1:]])
-    return bench_table.page(timings, command, in_words(described(_used(timings, others))), refused)
+    problems = {each.name: str(each.refusal or each.problem) for each in found if not each.is_whole}
+    return bench_table.page(timings, command, in_words(described(_used(timings, others))), problems)
 
 
 def _used(timings: list[Timing], others: tuple[str, ...]) -> list[str]:

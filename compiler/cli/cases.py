@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from compiler.cli import arguments
-from compiler.cli.compiling import compiling_option
-from compiler.cli.custom import custom_option
+from compiler.cli.failure import Failed
 from compiler.cli.folder import cache_option, entries_of, only_option
 from compiler.cli.given import Given, input_option, size_option
 from compiler.cli.grouped import grouped
+from compiler.errors import Error
 
 if TYPE_CHECKING:
-    from compiler import Plan
+    from collections.abc import Sequence
+    from contextlib import AbstractContextManager
+
+    from compiler import Options, Plan, TensorInfo
+    from compiler.bench.effort import Effort
     from compiler.bench.engines import Case
+    from compiler.zoo.asked import Bench
     from compiler.zoo.compiling import Compiling
+    from compiler.zoo.task_runs import TaskSettings
 
-__all__ = ["Cases", "ChosenCases", "case_options"]
-
-Cases = list[tuple[str, Callable[[], "AbstractContextManager[Case]"]]]
-"""Names, each with a function that compiles the model and returns a context manager, which holds the plan's file."""
+__all__ = ["ChosenCases", "FileCase", "case_options"]
 
 
 NOTHING, OTHERS = "nothing", ("onnxruntime", "openvino", "mnn")
@@ -45,6 +45,48 @@ def _against(_context: click.Context, _parameter: click.Parameter, value: str | 
 
 
 @dataclass(frozen=True)
+class FileCase:
+    """A named plan or model, the model for the other runtimes, and the inputs. Pickle copies it to another process.
+
+    With `is_apart`, another process opens the case, which cannot end the command with a message about an option.
+    """
+
+    name: str
+    file: Path
+    model: Path | None
+    given: Given
+    is_apart: bool = False
+
+    @property
+    def what(self) -> str:
+        """The inputs in words."""
+        sizes = " ".join(f"{name}={size}" for name, size in sorted(self.given.sizes.items()))
+        return f"inputs {' '.join(self.given.inputs) or 'random'} {sizes}".strip()
+
+    @property
+    def read(self) -> tuple[Path, ...]:
+        """The files that decide the times, beside the first."""
+        return (*([self.model] if self.model and self.model != self.file else []), *self.given.files)
+
+    def opened(self, options: Options) -> AbstractContextManager[Case]:
+        """The plan, compiled if the file is a model, with its inputs."""
+        import compiler
+        from compiler.bench.saved import saved
+
+        is_plan = arguments.is_plan(self.file)
+        plan = compiler.Plan.load(self.file) if is_plan else compiler.compile(self.file, options)
+        return saved(self.name, plan, self._arrays(plan.inputs), self.model)
+
+    def _arrays(self, declared: Sequence[TensorInfo]) -> dict[str, Any]:
+        try:
+            return self.given.arrays(declared)
+        except (click.ClickException, Failed) as error:
+            if not self.is_apart:
+                raise
+            raise Error(str(error)) from error
+
+
+@dataclass(frozen=True)
 class ChosenCases:
     """The models to time (named files, or the models of a folder), their inputs, and the other runtimes."""
 
@@ -54,7 +96,6 @@ class ChosenCases:
     cache: Path | None
     inputs: tuple[str, ...]
     sizes: dict[str, int]
-    compiling: Compiling
 
     @property
     def given(self) -> Given:
@@ -74,46 +115,39 @@ class ChosenCases:
             raise click.UsageError("--cache needs --zoo, the folder of the models")
         if self.zoo is not None and (self.inputs or self.sizes):
             raise click.UsageError("the models of --zoo have their own inputs: leave out --input and --size")
+        self.given.check_usage()
 
-    def cases(self, files: tuple[Path, ...], device: str) -> Cases:
-        """The cases of the files and of the folder, with plans that run on a device."""
-        cases = [*self._own_cases(files), *self._zoo_cases()]
-        if not cases:
+    def asked(self, files: tuple[Path, ...], device: str, effort: Effort, settings: TaskSettings) -> list[Bench]:
+        """The cases of the files and of the folder, to time on a device."""
+        from compiler.bench.engines import installed_version
+        from compiler.zoo.asked import Bench
+        from compiler.zoo.index import Entry
+
+        own = self._file_cases(files, settings.compiling)
+        entries = entries_of(self.zoo, self.only, settings, self.cache) if self.zoo else []
+        if not own and not entries:
             raise click.UsageError("there is nothing to time: name a plan, a model or a --zoo folder")
-        return _on_device(device, cases)
+        is_compared = bool(entries) or any(each.model for each in own)
+        engines = tuple((name, installed_version(name)) for name in self.others) if is_compared else ()
+        mine = [(Entry(each.name, each.file, each.read), each) for each in own]
+        cases: list[tuple[Entry, FileCase | None]] = [*mine, *((entry, None) for entry in entries)]
+        return [Bench(entry, engines, effort, device, settings.compiling, case) for entry, case in cases]
 
-    def _own_cases(self, files: tuple[Path, ...]) -> Cases:
+    def _file_cases(self, files: tuple[Path, ...], compiling: Compiling) -> list[FileCase]:
         """The plans, each with its model if the user also named it; without any plan, the models."""
         import compiler
-        from compiler.bench.saved import saved
-
-        options = compiler.Options(**self.compiling.options)
-
-        def opened(name: str, plan: Plan | None, file: Path, model: Path | None) -> AbstractContextManager[Case]:
-            known = compiler.compile(file, options) if plan is None else plan
-            return saved(name, known, self.given.arrays(known.inputs), model)
 
         plans = {file: compiler.Plan.load(file) for file in files if arguments.is_plan(file)}
         models = [file for file in files if file not in plans]
         if not plans:
-            return [(_name(model, files), partial(opened, _name(model, files), None, model, model)) for model in models]
-        if self.compiling.lower_3d and self.zoo is None:
+            return [FileCase(_name(model, files), model, model, self.given) for model in models]
+        if compiling.lower_3d and self.zoo is None:
             raise click.UsageError("--lower-3d changes models when compiling, and FILES have plans: leave it out")
         pairs = _pairs(plans, models)
         for file, found in pairs.items():
             if found is None and self.against:
                 raise click.UsageError(f"--against {','.join(self.against)} needs the model of {file}: name it too")
-        return [
-            (_name(file, files), partial(opened, _name(file, files), plan, file, pairs[file]))
-            for file, plan in plans.items()
-        ]
-
-    def _zoo_cases(self) -> Cases:
-        """The models of the folder, with the shapes of their first cases. Downloads are in the cache."""
-        from compiler.zoo.timing import opened
-
-        entries = entries_of(self.zoo, self.only, cache=self.cache) if self.zoo else []
-        return [(entry.name, partial(opened, entry, self.compiling)) for entry in entries]
+        return [FileCase(_name(file, files), file, pairs[file], self.given) for file in plans]
 
 
 case_options = grouped(
@@ -132,12 +166,13 @@ case_options = grouped(
         metavar="FOLDER",
         help="Folder of models, with a file INDEX.json: time every model. See `candlec zoo --help`.",
     ),
-    only_option("With --zoo, time only these models: {}. May be repeated."),
+    only_option(
+        "With --zoo, time only these models: {}, or failed (those that failed in the file of --results). May be "
+        "repeated."
+    ),
     cache_option,
     input_option,
     size_option,
-    compiling_option,
-    custom_option,
 )
 
 
@@ -156,14 +191,3 @@ def _name(file: Path, files: tuple[Path, ...]) -> str:
     """A name that distinguishes a file from the others."""
     alike = [other for other in files if other.stem == file.stem and other.suffix == file.suffix]
     return file.stem if len(alike) == 1 else str(file)
-
-
-def _on_device(device: str, cases: Cases) -> Cases:
-    """The same cases, with plans that run on a device."""
-
-    @contextmanager
-    def placed(opened: Callable[[], AbstractContextManager[Case]]) -> Iterator[Case]:
-        with opened() as case:
-            yield replace(case, device=device)
-
-    return [(name, partial(placed, opened)) for name, opened in cases]

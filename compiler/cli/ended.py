@@ -34,17 +34,21 @@ _WHAT_IS_CHECKED = (
 """The options that a command to check a model again needs."""
 
 _HELP = {
-    "timed out": "`{command} --only {name} --timeout SECONDS` gives the model more time",
-    "out of memory": "`{command} --only {name} --memory-limit SIZE` gives the model more memory",
-    "crashed": "`{command} --only {name}` runs the model alone; if it crashes again, please report it with the model",
-    "raised": "this is a bug in the compiler: please report it with the model and with the output of "
-    "`{verbose} --only {name}`",
+    "timed out": "`{command} {one} --timeout SECONDS` gives the model more time",
+    "out of memory": "`{command} {one} --memory-limit SIZE` gives the model more memory",
+    "crashed": "`{command} {one}` runs the model alone; if it crashes again, please report it with the model",
+    "raised": "this is a bug in the compiler: please report it with the model and with the output of `{verbose} {one}`",
 }
 """Kind of ending → advice."""
 
 
-def show_problems(problems: Mapping[str, list[str]], endings: Mapping[str, Ending]) -> None:
-    """Print the problems of each model, and advice for each kind of early end, with the first such model."""
+def show_problems(
+    problems: Mapping[str, list[str]], endings: Mapping[str, Ending], files: Mapping[str, str] | None = None
+) -> None:
+    """Print the problems of each model, and advice for each kind of early end, with the first such model.
+
+    `files` has the files of the models that the user named, and that `--only` therefore does not select.
+    """
     for name, each in problems.items():
         for problem in dict.fromkeys(each):
             errors.print(Text.assemble(("error:", "bold red"), f" {name}: {problem}"), soft_wrap=True)
@@ -58,7 +62,8 @@ def show_problems(problems: Mapping[str, list[str]], endings: Mapping[str, Endin
         if ending.traceback and ending.is_bug and is_verbose():
             errors.print(ending.traceback, soft_wrap=True)
     for kind, name in advised.items():
-        advice = _HELP[kind].format(command=command, verbose=verbose, name=shlex.quote(name))
+        one = shlex.quote(files[name]) if files and name in files else f"--only {shlex.quote(name)}"
+        advice = _HELP[kind].format(command=command, verbose=verbose, one=one)
         errors.print(f"  help: {advice}", soft_wrap=True)
 
 

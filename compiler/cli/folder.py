@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,7 @@ __all__ = [
     "folder_options",
     "known_differences",
     "known_facts",
+    "lone_runner_options",
     "measures_option",
     "only_option",
     "runner_options",
@@ -118,16 +120,14 @@ def _settings(
     return TaskSettings(jobs, Limits(timeout, memory_limit), results, resume, compiling=compiling)
 
 
-runner_options = grouped(
-    "settings",
-    _settings,
-    click.option(
-        "--jobs",
-        type=arguments.Whole(1, arguments.MAX_THREADS),
-        metavar="N",
-        help="Number of models to check at a time, each in a process of its own.  "
-        "[default: one per usable processor; 1 on a GPU]",
-    ),
+_jobs_option = click.option(
+    "--jobs",
+    type=arguments.Whole(1, arguments.MAX_THREADS),
+    metavar="N",
+    help="Number of models to check at a time, each in a process of its own.  "
+    "[default: one per usable processor; 1 on a GPU]",
+)
+_process_options = (
     click.option(
         "--timeout",
         type=arguments.Finite(0, min_open=True),
@@ -155,7 +155,10 @@ runner_options = grouped(
     compiling_option,
     custom_option,
 )
+runner_options = grouped("settings", _settings, _jobs_option, *_process_options)
 """The options for the compilation and the processes of the models, as the parameter `settings`."""
+lone_runner_options = grouped("settings", partial(_settings, None), *_process_options)
+"""The same options without `--jobs`, for models that are timed one at a time."""
 
 
 def entries_of(

@@ -74,14 +74,18 @@ class Given:
             fixes = "; --dim fixes a dimension" if given == "--size" else ""
             raise click.UsageError(f"{given} is for {options}: leave it out, or add one of them{fixes}")
 
-    def arrays(self, declared: Sequence[TensorInfo]) -> dict[str, Any]:
-        """The arrays of the files; without files, random arrays, and a message that describes them."""
-        from compiler.accuracy.random_inputs import random_inputs
-
+    def check_usage(self) -> None:
+        """Refuse sizes for the arrays of files."""
         if self.inputs and self.sizes:
             raise click.UsageError(
                 "--size sets sizes of random inputs: leave it out, because the arrays of --input have their own sizes"
             )
+
+    def arrays(self, declared: Sequence[TensorInfo]) -> dict[str, Any]:
+        """The arrays of the files; without files, random arrays, and a message that describes them."""
+        from compiler.accuracy.random_inputs import random_inputs
+
+        self.check_usage()
         if self.inputs:
             return array_files.gather(_read(self.inputs, declared), declared)
         try:
@@ -90,10 +94,15 @@ class Given:
             raise click.UsageError(str(error)) from None
         except MemoryError as error:
             raise Failed(f"{error}: give smaller sizes with --size") from None
-        if shapes := ", ".join(f"{name} {shape_text(np.shape(value))}" for name, value in made.items()):
-            said = f"Without --input, the inputs are random (seed {self.seed}): {shapes}"
-            errors.print(said, style="dim", soft_wrap=True)
+        self.show_shapes({name: np.shape(value) for name, value in made.items()})
         return made
+
+    def show_shapes(self, shapes: Mapping[str, Sequence[int]], name: str = "") -> None:
+        """Print the shapes of random inputs. `name` is the model's, if there are several."""
+        if texts := ", ".join(f"{each} {shape_text(shape)}" for each, shape in shapes.items()):
+            of = f" of {name}" if name else ""
+            said = f"Without --input, the inputs{of} are random (seed {self.seed}): {texts}"
+            errors.print(said, style="dim", soft_wrap=True)
 
     @contextmanager
     def suggest_sizes(self, declared: Sequence[TensorInfo]) -> Iterator[None]:

@@ -8,6 +8,7 @@ import click
 
 from compiler.cli.output import table
 from compiler.cli.progress import Models
+from compiler.zoo.pace import STARTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from compiler.zoo.facts import Facts, KnownFacts
     from compiler.zoo.index import Entry
+    from compiler.zoo.pace import Pace, StartClass
     from compiler.zoo.task_runs import TaskSettings
     from compiler.zoo.timed import Timed
 
@@ -49,9 +51,14 @@ def measured(
 def show_times(times: Mapping[str, Timed]) -> None:
     """Print a table of the times."""
     rows = [
-        [name, each.level, f"{each.pace.percent} %", f"{each.pace.noise} %"]
+        [name, each.level, f"{each.pace.percent} %", f"{each.pace.noise} %", *map(str, _starts(each.pace))]
         for name, each in times.items()
         if each.pace is not None
     ]
     if rows:
-        table(("model", "level", ">of onnxruntime's time", ">noise"), rows)
+        table(("model", "level", ">of onnxruntime's time", ">noise", *(f">{name} ÷ session" for name in STARTS)), rows)
+
+
+def _starts(pace: Pace) -> list[StartClass | str]:
+    """The classes of the compilation and of the load; a dash for one that was not measured."""
+    return [pace.starts.get(name, "–") for name in STARTS]

@@ -162,7 +162,8 @@ def command(
     level.LEVEL.peak_bytes         peak memory of a run's values, without the steps of unknown_steps
     level.LEVEL.packed_bytes, unpacked_bytes, block
                                    size of constants in memory, and channels in a block
-    level.LEVEL.time               time of the plan in percent of onnxruntime's, and its noise (only with --time)
+    level.LEVEL.time               time of the plan in percent of onnxruntime's, and its noise (only with --time);
+                                   also, the classes of the times of the compilation and of the load of the plan
 
     If the cases of a model have different shapes, its facts are those of all its plans together.
 

@@ -115,8 +115,10 @@ def run(
     median of the three results, in percent of onnxruntime's time. The noise is half the range of these results, in
     percent of their median. The exit code is also 1 if a model takes longer than the file allows: a tenth more than the
     recorded time, or three times the larger noise if that is more. The command times such a model again, and only the
-    second result counts. For a shorter time, it only prints a note. A model that cannot be timed is an error. Run no
-    other programs during the measurement.
+    second result counts. The same holds for the time of the compilation and for that of the load of the plan, each
+    compared with the time in which onnxruntime creates a session. The file has the class of this ratio, a power of two,
+    and allows one class more, and the noise. For a shorter time, the command only prints a note. A model that cannot be
+    timed is an error. Run no other programs during the measurement.
 
     With --profile, the command also runs the first case of each model step by step, ten times with one thread, one
     model at a time. The file of --results then has the time, the memory and the operations of each step, and

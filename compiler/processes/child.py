@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from compiler.custom_modules import CustomModule, import_again
 from compiler.errors import Error
+from compiler.processes.ending import ProcessDied
 from compiler.processes.memory import anonymous_bytes, offer_to_system
 
 if TYPE_CHECKING:
@@ -55,7 +56,10 @@ def work(
     environment: Mapping[str, str],
     modules: Sequence[CustomModule],
 ) -> None:  # pragma: no cover (in another process)
-    """Import modules and run a task in this process, send all of its messages, and end the process."""
+    """Import modules and run a task in this process, send all of its messages, and end the process.
+
+    If a process of the task died, the task ends in the same way.
+    """
     _prepare(errors, environment)
 
     def tell(kind: str, data: Any) -> None:
@@ -68,7 +72,10 @@ def work(
     except MemoryError:
         tell("out of memory", "it could not allocate memory")
     except BaseException as error:  # a panic of the runtime is not an Exception
-        tell("raised", _described(error))
+        if isinstance(error, ProcessDied) and error.ending is not None:
+            tell("died", error.ending)
+        else:
+            tell("raised", _described(error))
     os._exit(0)  # the destructors of libraries neither delay nor spoil the result
 
 
@@ -76,6 +83,7 @@ def _prepare(errors: Connection, environment: Mapping[str, str]) -> None:
     """Separate this process from the terminal, and let it end with its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal also sends it to the parent, which ends this process
     os.setsid()  # the parent ends the whole group
+    multiprocessing.current_process().daemon = False  # the task may start processes, which end with this one
     os.environ.clear()
     os.environ.update(environment)
     for stream in (1, 2):

@@ -6,7 +6,9 @@ import signal
 from dataclasses import dataclass
 from typing import Any, Literal
 
-__all__ = ["Ending", "Kind", "exit_text"]
+from compiler.errors import Error
+
+__all__ = ["Ending", "Kind", "ProcessDied", "exit_text"]
 
 Kind = Literal["done", "raised", "crashed", "timed out", "out of memory"]
 
@@ -36,6 +38,14 @@ class Ending:
     def sentence(self) -> str:
         """The reason and the last phase in words; empty for a task that returned a result."""
         return f"{self.message}; last phase: {self.phase}" if self.message and self.phase else self.message
+
+
+class ProcessDied(Error):
+    """A process ended before it had a result. `ending` says how, if it is known."""
+
+    def __init__(self, message: str, ending: Ending | None = None) -> None:
+        self.ending = ending
+        super().__init__(message)
 
 
 def exit_text(code: int | None, said: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from compiler.errors import Error
+from compiler.processes.ending import ProcessDied
 from compiler.processes.run import run_tasks
 
 if TYPE_CHECKING:
@@ -18,10 +18,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class ProcessDied(Error):
-    """A process ended before it had a result."""
-
-
 def in_fresh_process(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Call the function in a fresh process, and return its result or raise its exception.
 
@@ -30,7 +26,7 @@ def in_fresh_process(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs
     """
     [(_, ending)] = run_tasks(_call, [(function, args, kwargs)], fresh=True)
     if ending.kind != "done":
-        raise ProcessDied(f"the process of a measurement failed: {ending.message}")
+        raise ProcessDied(f"the process of a measurement failed: {ending.message}", ending)
     error, result = ending.result
     if error is not None:
         raise error

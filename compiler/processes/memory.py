@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["anonymous_bytes", "is_measured", "offer_to_system"]
+__all__ = ["anonymous_bytes", "bytes_of_task", "is_measured", "offer_to_system"]
 
 
 def is_measured() -> bool:
@@ -25,6 +25,19 @@ def anonymous_bytes(pid: int | str) -> int:
     except (OSError, ValueError):
         return 0
     return (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
+
+
+def bytes_of_task(pid: int, idle: int) -> int:
+    """The resident bytes of a process and of those that it has started, each beyond those of an idle process."""
+    return sum(max(anonymous_bytes(each) - idle, 0) for each in (pid, *_children(pid)))
+
+
+def _children(pid: int) -> list[int]:
+    """The processes that the main thread of a process has started; none if it has ended."""
+    try:
+        return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
 
 
 def offer_to_system() -> None:

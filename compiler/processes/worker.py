@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from compiler.custom_modules import imported_modules
 from compiler.processes.child import work
 from compiler.processes.ending import Ending, Kind, exit_text
-from compiler.processes.memory import anonymous_bytes
+from compiler.processes.memory import bytes_of_task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,7 +38,10 @@ SHOWN = 300
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of a task: seconds, and bytes of memory beyond those of its process before it began."""
+    """The limits of a task: seconds, and bytes of memory beyond those of its process before it began.
+
+    The memory is that of the process and of the processes that it has started.
+    """
 
     seconds: float | None = None
     memory: int | None = None
@@ -123,7 +126,7 @@ class Worker:
             return self._ended("timed out", f"it took more than {limit:g} s" + ("" if is_on else " to start"))
         limit_of_memory, idle = self._limits.memory, self._reported.idle_memory
         if limit_of_memory is not None and idle is not None:
-            used = anonymous_bytes(self._process.pid) - idle
+            used = bytes_of_task(self._process.pid, idle)
             if used > limit_of_memory:
                 words = f"it took {used / 1e6:.4g} MB of memory, but its limit is {limit_of_memory / 1e6:.4g} MB"
                 return self._ended("out of memory", words)
@@ -164,6 +167,9 @@ class Worker:
                 return self._ended("done", "", result=data)
             case "raised":
                 return self._ended("raised", **data)
+            case "died":
+                more = {"error": data.error, "traceback": data.traceback, "is_bug": data.is_bug}
+                return self._ended(data.kind, data.message, **more)
             case _:
                 return self._ended("out of memory", data)
         return None

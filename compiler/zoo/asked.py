@@ -6,14 +6,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from compiler.bench.effort import Effort
 from compiler.zoo.compiling import Compiling
 from compiler.zoo.index import Entry
 from compiler.zoo.outcome import SHAPES
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from compiler import Options
+    from compiler.bench.engines import Case
     from compiler.zoo.outcome import Shapes
 
-__all__ = ["Asked", "Check", "Measure", "Profile", "Time"]
+__all__ = ["Asked", "Bench", "Check", "Measure", "OwnCase", "Profile", "Time"]
 
 
 class Asked(Protocol):
@@ -117,3 +122,45 @@ class Profile:
         task, kind, device = [*what.split(", "), "", ""][:3]
         found = next((each for each in SHAPES if each == kind), None)
         return cls(Entry(model, Path(), ()), found, device) if task == "profile" and found and device else None
+
+
+class OwnCase(Protocol):
+    """A case that is not in a folder of models."""
+
+    @property
+    def what(self) -> str:
+        """Its inputs in words, without the files."""
+
+    def opened(self, options: Options) -> AbstractContextManager[Case]:
+        """The compiled case."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A model to time beside other engines, as `candlec bench` does.
+
+    `engines` are the names of the other engines, each with its version. Without an `own` case, the case is the first of
+    the entry.
+    """
+
+    entry: Entry
+    engines: tuple[tuple[str, str], ...]
+    effort: Effort = field(default_factory=Effort)
+    device: str = "cpu"
+    compiling: Compiling = field(default_factory=Compiling)
+    own: OwnCase | None = None
+
+    @property
+    def what(self) -> str:
+        """The task, the effort, the device, the engines with their versions, and the inputs if they are the user's."""
+        beside = " and ".join(f"{name} {version}" for name, version in self.engines)
+        inputs = "" if self.own is None else f", {self.own.what}"
+        return f"{_BENCH}{self.effort}, {self.device}, beside {beside or 'nothing'}{inputs}"
+
+    @staticmethod
+    def is_named(what: str) -> bool:
+        """Whether a task whose `what` is this text is one of these."""
+        return what.startswith(_BENCH)
+
+
+_BENCH = "bench, "

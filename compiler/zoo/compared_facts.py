@@ -55,8 +55,8 @@ def compare_facts(
     by_model: dict[str, list[str]] = {}
     for each in made:
         by_model.setdefault(each.model, []).append(each.problem)
-    faster = [each for each in of_times if each.before is not None and not each.is_slower]
-    new = [each for each in of_times if each.before is None]
+    faster = [each for each in of_times if not each.is_new_time and not each.is_slower]
+    new = [each for each in of_times if each.is_new_time]
     return ComparedFacts(made, _missing(known, facts, new, path), faster, by_model, times is not None)
 
 

@@ -11,7 +11,7 @@ from compiler.accuracy.precision import ROUNDING
 from compiler.zoo.drift import changed_facts, changed_times, growth_of, text_of
 from compiler.zoo.facts import STATUS
 from compiler.zoo.outcome import Result
-from compiler.zoo.pace import Pace
+from compiler.zoo.pace import Pace, is_slower_run, slower_starts
 from compiler.zoo.records import MEASURED, PRECISION
 from compiler.zoo.rounding import AT_MOST, PERCENT
 
@@ -59,7 +59,7 @@ class Change:
     @property
     def texts(self) -> tuple[str, str]:
         """The values before and after, in words."""
-        times = "{} %".format if self.what == _SHARE else "{:.1f} s".format
+        times = {_SHARE: "{} %", "time": "{:.1f} s"}.get(self.what, "{:g}").format
         shown = {"error": _error_text, "time": times}.get(self.kind, text_of)
         return shown(self.before), shown(self.after)
 
@@ -156,12 +156,20 @@ def _times(name: ResultName, old: Record, new: Record) -> Iterator[Change]:
         for _, *values in changed_times(old.facts, new.facts):
             before, after = map(Pace.of_fact, values)
             if before is not None and after is not None:
-                yield Change("time", name, _SHARE, before.percent, after.percent)
+                yield from _paces(name, before, after)
     if old.seconds is None or new.seconds is None:
         return
     change = Change("time", name, "time", old.seconds, new.seconds)
     if change.factor > _MOST_SLOWER and abs(old.seconds - new.seconds) >= _LEAST_SECONDS:
         yield change
+
+
+def _paces(name: ResultName, before: Pace, after: Pace) -> Iterator[Change]:
+    """The changes of the time of a plan, and of the classes of the times before its first run."""
+    if is_slower_run(before, after) or is_slower_run(after, before):
+        yield Change("time", name, _SHARE, before.percent, after.percent)
+    for step in [*slower_starts(before, after), *slower_starts(after, before)]:
+        yield Change("time", name, f"{step} ÷ session", before.starts[step].factor, after.starts[step].factor)
 
 
 def _error_text(error: float) -> str:

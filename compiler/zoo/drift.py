@@ -6,7 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from compiler.zoo.facts import STATUS, Facts
-from compiler.zoo.pace import TIME, Pace, change_text, has_changed, is_slower, is_time
+from compiler.zoo.pace import (
+    TIME,
+    Pace,
+    change_text,
+    has_changed,
+    is_slower,
+    is_slower_run,
+    is_time,
+    lacks_classes,
+)
 from compiler.zoo.rounding import AT_MOST, PERCENT, changed_errors, kept_bounds
 
 if TYPE_CHECKING:
@@ -67,8 +76,27 @@ class Drift:
     @property
     def is_slower(self) -> bool:
         """Whether the fact is a time that is longer than the known one allows."""
+        paces = self._paces
+        return paces is not None and is_slower(*paces)
+
+    @property
+    def is_slower_run(self) -> bool:
+        """Whether the fact is a time whose runs are longer than the known one allows."""
+        paces = self._paces
+        return paces is not None and is_slower_run(*paces)
+
+    @property
+    def is_new_time(self) -> bool:
+        """Whether the fact is a time that the file lacks, or of which it lacks a class."""
+        paces = self._paces
+        is_new = self.before is None if paces is None else lacks_classes(*paces) and not has_changed(*paces)
+        return is_time(self.fact) and is_new
+
+    @property
+    def _paces(self) -> tuple[Pace, Pace] | None:
+        """The paces before and after; `None` if the fact is none, or one of them is missing."""
         before, after = Pace.of_fact(self.before), Pace.of_fact(self.after)
-        return is_time(self.fact) and before is not None and after is not None and is_slower(before, after)
+        return (before, after) if is_time(self.fact) and before is not None and after is not None else None
 
     @property
     def change(self) -> str:
@@ -129,11 +157,14 @@ def changed_facts(before: Facts, after: Facts) -> list[tuple[str, Fact | None, F
 
 
 def changed_times(before: Facts, after: Facts) -> list[tuple[str, Fact | None, Fact]]:
-    """The times that are new or have changed beyond the band, with both values. Levels have to be in both."""
+    """The times that are new, or that have changed beyond the band, with both values. Levels have to be in both.
+
+    A time is new, too, if the former one lacks a class.
+    """
     made: list[tuple[str, Fact | None, Fact]] = []
     for level in sorted(before.levels.keys() & after.levels.keys()):
         old, new = (Pace.of_fact(each.levels[level].get(TIME)) for each in (before, after))
-        if new is not None and (old is None or has_changed(old, new)):
+        if new is not None and (old is None or has_changed(old, new) or lacks_classes(old, new)):
             made.append((f"{level}.{TIME}", old.fact if old else None, new.fact))
     return made
 

@@ -109,7 +109,8 @@ def _facts(place: str, table: dict[str, Any]) -> Facts:
 def _level(place: str, table: dict[str, Any]) -> dict[str, Fact]:
     """The facts of a level."""
     if TIME in table and Pace.of_fact(table[TIME]) is None:
-        raise ValueError(f"{place}.{TIME} is {table[TIME]!r}: expected percent and noise, whole numbers above 0")
+        wanted = "percent and noise, whole numbers above 0, and the classes compile and load, which may be left out"
+        raise ValueError(f"{place}.{TIME} is {table[TIME]!r}: expected {wanted}")
     return dict(_flat(place, "", table))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from compiler.accuracy.precision import Errors
-from compiler.zoo.asked import Check, Profile, Time
+from compiler.zoo.asked import Bench, Check, Profile, Time
 from compiler.zoo.facts import Facts, facts_of_check
 from compiler.zoo.facts_file import read_facts
 from compiler.zoo.judge import outcomes_of
@@ -71,7 +71,10 @@ def read_records(path: Path) -> dict[ResultName, Record]:
         ValueError: it is another kind of file.
     """
     if path.suffix != ".toml":
-        return records_of(read_results(path))
+        lines = read_results(path)
+        if lines and all(Bench.is_named(line["what"]) for line in lines):
+            raise ValueError(f"{path} has only times of `candlec bench`: `zoo run --time` writes times to compare")
+        return records_of(lines)
     known = read_facts(path)
     try:
         found = ((name, shapes, facts) for name, each in known.models.items() for shapes, facts in each.items())
@@ -94,7 +97,10 @@ def _of_facts(device: str, model: str, shapes: Shapes, facts: Facts) -> Iterator
 
 
 def records_of(lines: Iterable[Mapping[str, Any]]) -> dict[ResultName, Record]:
-    """The records of the lines of a file of results. Profiles have none, because they repeat no former result."""
+    """The records of the lines of a file of results.
+
+    Profiles have none, because they repeat no former result, and neither have the times of `candlec bench`.
+    """
     found: dict[ResultName, Record] = {}
     timed: dict[tuple[str, str], dict[int, Ending]] = {}
     for line in lines:
@@ -103,7 +109,7 @@ def records_of(lines: Iterable[Mapping[str, Any]]) -> dict[ResultName, Record]:
             timed.setdefault((model, time.level), {})[time.number] = ending_of(line)
         elif check := Check.named(model, what):
             found.update(_of_check(check, line))
-        elif not Profile.named(model, what):
+        elif not Profile.named(model, what) and not Bench.is_named(what):
             found[ResultName(model, what)] = _of_measurement(line)
     return found | dict(_of_times(timed))
 

@@ -33,7 +33,7 @@ def search_of(drift: Drift) -> str:
         return "steps"
     if drift.fact.endswith(_PEAK) and growth_of(drift.before, drift.after) > 0:
         return "memory"
-    return "time" if drift.is_slower else ""
+    return "time" if drift.is_slower_run else ""
 
 
 def searches(drifts: Sequence[Drift]) -> dict[str, Drift]:

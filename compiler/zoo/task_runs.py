@@ -87,6 +87,8 @@ def endings_of(
     judge: Callable[[A, Ending], tuple[bool, str]],
     progress: TaskProgress | None = None,
     device: str = "cpu",
+    *,
+    is_reference_needed: bool = True,
 ) -> list[Ending]:
     """The endings of a task for each model, in the same order.
 
@@ -95,10 +97,10 @@ def endings_of(
     Raises:
         DeviceError: the device cannot be used.
         OSError: the file of results cannot be read or written.
-        ReferenceMissing: onnxruntime is not installed.
+        ReferenceMissing: onnxruntime is not installed, and the task needs it.
         ValueError: the file of results is another kind of file, or a limit cannot be measured.
     """
-    _check_requirements(settings)
+    _check_requirements(settings, is_reference_needed)
     shown = Silent() if progress is None else progress
     results = None if settings.results is None else Results(settings.results)
     endings: dict[int, Ending] = {}
@@ -141,9 +143,9 @@ def _run(
             yield index, ending
 
 
-def _check_requirements(settings: TaskSettings) -> None:
+def _check_requirements(settings: TaskSettings, is_reference_needed: bool) -> None:
     """Refuse settings that would fail for every model."""
-    if importlib.util.find_spec("onnxruntime") is None:
+    if is_reference_needed and importlib.util.find_spec("onnxruntime") is None:
         from compiler.accuracy.reference import missing
 
         raise missing()

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from compiler.processes.child import Channel
-    from compiler.zoo.asked import Check, Measure, Profile, Time
+    from compiler.zoo.asked import Bench, Check, Measure, Profile, Time
     from compiler.zoo.outcome import Shapes
 
-__all__ = ["MODULES", "check", "measure", "profile", "time"]
+__all__ = ["MODULES", "bench", "check", "measure", "profile", "time"]
 
 MODULES = ("compiler.zoo.check", "compiler.zoo.measure", "compiler.zoo.warm")
 """The modules that most tasks import. They start no threads, unlike onnxruntime, which each process imports itself."""
@@ -38,6 +38,13 @@ def time(asked: Time, channel: Channel) -> dict[str, float]:
     from compiler.zoo.timing import time
 
     return time(asked, channel)
+
+
+def bench(asked: Bench, channel: Channel) -> dict[str, Any]:
+    """See `compiler.zoo.benching.bench`."""
+    from compiler.zoo.benching import bench
+
+    return bench(asked, channel)
 
 
 def profile(asked: Profile, channel: Channel) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from compiler.zoo import tasks
 from compiler.zoo.asked import Time
 from compiler.zoo.facts import Facts
-from compiler.zoo.pace import TIME, Pace, is_slower
+from compiler.zoo.pace import STARTS, TIME, Pace, is_slower
 from compiler.zoo.results import Results
 from compiler.zoo.task_runs import endings_of
 
@@ -45,8 +45,11 @@ class Timed:
         last = endings[-1]
         if last.kind != "done":
             return cls(level, None, f"it cannot be timed: {last.sentence}", last)
-        quotients = [each.result["plan"] / each.result["onnxruntime"] for each in endings]
-        return cls(level, Pace.of(quotients), "", last)
+        times = [each.result for each in endings]
+        quotients = [each["plan"] / each["onnxruntime"] for each in times]
+        known = [name for name in STARTS if all(name in each for each in times)]  # earlier versions do not measure them
+        starts = {name: [each[name] / each["session"] for each in times] for name in known}
+        return cls(level, Pace.of(quotients, starts), "", last)
 
     def __str__(self) -> str:
         return "failed" if self.pace is None else f"{self.pace} of onnxruntime's time"

@@ -72,7 +72,8 @@ def test_bench_times_a_model_of_another_cache(
 ) -> None:
     command = ("bench", "--zoo", ".", "--only", "far", "--threads", "1", "--seconds", "0.01", "--json")
     assert run(*command, "--cache", "other") == 1
-    assert "run `candlec zoo fetch --zoo . --only far --cache other`" in capsys.readouterr().err
+    failed = json.loads(capsys.readouterr().out)["failed"]
+    assert failed["far"].startswith("it is not fetched: run `candlec zoo fetch --zoo . --only far --cache other`")
     assert run("zoo", "fetch", "--zoo", ".", "--cache", "other") == 0
     capsys.readouterr()
     assert run(*command, "--cache", "other") == 0

@@ -80,7 +80,7 @@ def test_update_records_times_of_pinned_shapes(models: Path, capsys: pytest.Capt
     printed = capsys.readouterr()
     assert timed() == [f"{name} {number}" for number in (1, 2, 3) for name in ("digits", "echo")], "no refused model"
     assert "digits, time: 58 % of onnxruntime's time, " in printed.err and printed.err.count(" (2 of 2)\n") == 3
-    assert re.search(r"^digits +avx2 +61 % +4 %$", printed.out, re.MULTILINE)
+    assert re.search(r"^digits +avx2 +61 % +4 % +– +–$", printed.out, re.MULTILINE)
     assert "digits, pinned: avx2.time: none → 61 % of onnxruntime's time\n" in printed.out
     known = read_facts(Path(FACTS)).models
     assert known["digits"]["pinned"].levels["avx2"]["time"] == {"percent": 61, "noise": 4}
@@ -232,6 +232,57 @@ def test_compare_shows_other_times(recorded: Path, capsys: pytest.CaptureFixture
     assert re.split(" {2,}", row) == ["digits", "time, avx2", "share of onnxruntime's time", "61 %", "93 %"]
 
 
+STARTS = "level.avx2.time = {compile = 4, load = -2, noise = 2, percent = 61}\n"
+SOON = [[each, 16, 0.25] for each in STEADY]
+LATE = [[each, 33, 1.1] for each in STEADY]
+CREATION = "times onnxruntime's creation of a session"
+LATER = f"pinned: avx2.time: load 1/4 → 1 {CREATION} (allowed: 1/2)"
+
+
+@pytest.fixture
+def started(recorded: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """The folder `recorded`, whose file has the classes of the compilation and of the load of both models too."""
+    Path(FACTS).write_text(Path(FACTS).read_text().replace(LINE, STARTS))
+    capsys.readouterr()
+    return recorded
+
+
+def test_update_records_classes_of_the_time_before_a_run(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tell([[0.61, 16, 0.26], [0.6, 12, 0.24], [0.62, 20, 0.1]], SOON)
+    assert run(*CHECK, "--time") == 0
+    note = f"note: {FACTS} has no time of 2 models at the level avx2 of this processor: `{COMMAND} --time` adds them\n"
+    assert capsys.readouterr().err.endswith(note), "the recorded times have no classes"
+    assert run(*UPDATE, "--time") == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"^digits +avx2 +61 % +2 % +16 +1/4$", printed, re.MULTILINE)
+    said = f"compile none → 16 {CREATION}; load none → 1/4 {CREATION}"
+    assert f"digits, pinned: avx2.time: {said}\n" in printed
+    written = Path(FACTS).read_text()
+    assert "level.avx2.time = {compile = 4, load = -2, load_noise = 1, noise = 2, percent = 61}\n" in written
+    assert STARTS in written
+
+
+def test_a_later_start_is_timed_again_and_fails(started: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tell([*LATE, *LATE], [[each, 32, 0.5] for each in STEADY])
+    assert run(*CHECK, "--time") == 1
+    assert timed()[-4:] == ["echo 3", "digits 4", "digits 5", "digits 6"], "a class more is allowed"
+    printed = capsys.readouterr().err
+    assert f"error: digits, {LATER}\n" in printed and "bisect" not in printed, "no search finds the cause"
+    assert printed.endswith(f"  help: if these changes are right, record them: `{COMMAND} --time --only digits`\n")
+
+
+def test_an_earlier_start_is_noted(started: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tell([[0.61, 4, 0.25]] * 3, SOON)
+    assert run(*CHECK, "--time", "--results", "new.jsonl") == 0
+    said = f"digits, pinned: avx2.time: compile 16 → 4 {CREATION}"
+    assert capsys.readouterr().err.endswith(
+        f"note: {said}\n  help: `{COMMAND} --time --only digits` records the shorter times\n"
+    )
+    assert run("zoo", "compare", FACTS, "new.jsonl") == 0
+    row = capsys.readouterr().out.splitlines()[2].strip()
+    assert re.split(" {2,}", row) == ["digits", "time, avx2", "compile ÷ session", "16", "4"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -254,4 +305,4 @@ def test_a_real_model_has_a_time(zoo: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("CANDLE_PLAN_ISA", "scalar")
     assert run(*UPDATE, "--time") == 0
     time = read_facts(Path(FACTS)).models["echo"]["pinned"].levels[processor.level_of("scalar")]["time"]
-    assert isinstance(time, dict) and time["percent"] > 0
+    assert isinstance(time, dict) and time["percent"] > 0 and {"compile", "load"} <= time.keys()

@@ -18,7 +18,18 @@ from compiler.zoo.drift import Drift, changed_facts, changed_times, renewed_fact
 from compiler.zoo.facts import Facts, KnownFacts
 from compiler.zoo.facts_file import read_facts
 from compiler.zoo.index import Entry
-from compiler.zoo.pace import TIME, Pace, change_text, has_changed, is_slower, is_time, most_allowed
+from compiler.zoo.pace import (
+    TIME,
+    Pace,
+    StartClass,
+    change_text,
+    has_changed,
+    is_slower,
+    is_slower_run,
+    is_time,
+    lacks_classes,
+    most_allowed,
+)
 from tests.cli.command import OLD
 
 
@@ -55,7 +66,46 @@ def test_a_change_names_what_is_allowed() -> None:
     assert change_text(None, Pace(61, 1)) == "none → 61 % of onnxruntime's time"
 
 
-@pytest.mark.parametrize("fact", [None, 61, "61 %", {}, {"percent": 61}, {"percent": 0, "noise": 1}])
+@pytest.mark.parametrize(
+    ("quotients", "power", "noise"),
+    [([8], 3, 0), ([5.5, 6, 11.5], 3, 1), ([0.26, 0.24, 0.25], -2, 0), ([0.9, 1.1, 1.3], 0, 0), ([1, 2, 16], 1, 2)],
+)
+def test_a_class_is_a_power_of_two_with_half_the_range(quotients: list[float], power: int, noise: int) -> None:
+    assert StartClass.of(quotients) == StartClass(power, noise)
+    assert Pace.of([0.61], {"compile": quotients}) == Pace(61, 1, StartClass(power, noise))
+
+
+@pytest.mark.parametrize(("noises", "allowed"), [((0, 0), 4), ((1, 0), 5), ((0, 2), 6)])
+def test_a_class_may_grow_by_a_step_and_the_larger_noise(noises: tuple[int, int], allowed: int) -> None:
+    old, same, slower = (
+        Pace(61, 1, load=StartClass(power, noise))
+        for power, noise in ((3, noises[0]), (allowed, noises[1]), (allowed + 1, noises[1]))
+    )
+    assert not has_changed(old, same) and not has_changed(same, old)
+    assert is_slower(old, slower) and not is_slower(slower, old) and has_changed(slower, old)
+    assert not is_slower_run(old, slower)
+    assert not has_changed(Pace(61, 1), slower) and lacks_classes(Pace(61, 1), slower), "there is nothing to compare"
+
+
+def test_a_change_names_the_classes_that_have_changed() -> None:
+    soon, late = Pace(61, 1, StartClass(4), StartClass(-2)), Pace(93, 1, StartClass(4), StartClass(1))
+    creation = "times onnxruntime's creation of a session"
+    load = f"load 1/4 → 2 {creation} (allowed: 1/2)"
+    assert change_text(soon, late) == f"61 % → 93 % of onnxruntime's time (allowed: 67 %); {load}"
+    assert change_text(soon, Pace(62, 1, late.compile, late.load)) == load
+    assert change_text(late, Pace(93, 1, StartClass(2), late.load)) == f"compile 16 → 4 {creation}"
+
+
+BROKEN = [
+    {"percent": 61},
+    {"percent": 0, "noise": 1},
+    {"percent": 61, "noise": 1, "start": 2},
+    {"percent": 61, "noise": 1, "load_noise": 1},
+    {"percent": 61, "noise": 1, "load": 1, "load_noise": -1},
+]
+
+
+@pytest.mark.parametrize("fact", [None, 61, "61 %", {}, *BROKEN])
 def test_other_facts_are_no_paces(fact: Any) -> None:
     assert Pace.of_fact(fact) is None
 
@@ -69,7 +119,8 @@ def test_a_time_in_a_file_is_sound_or_refused(value: str, tmp_path: Path) -> Non
 
 
 def test_a_fact_holds_a_pace() -> None:
-    assert Pace.of_fact(Pace(61, 4).fact) == Pace(61, 4)
+    for pace in (Pace(61, 4), Pace(61, 4, StartClass(-3, 1)), Pace(61, 4, StartClass(4), StartClass(-2, 2))):
+        assert Pace.of_fact(pace.fact) == pace
     assert is_time("avx2.time") and not is_time("avx2.forms.time") and not is_time("time")
 
 

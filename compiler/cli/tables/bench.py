@@ -34,9 +34,9 @@ def show(timings: Sequence[Timing]) -> None:
         console.print(line, style="bold" if line.startswith("geometric") else "", soft_wrap=True)
 
 
-def page(timings: Sequence[Timing], command: str, machine: str, refused: Mapping[str, Exception]) -> str:
-    """The tables, the means and the failures as a Markdown page."""
-    refusals = [f"✗ {name}: {str(error).splitlines()[0]}" for name, error in refused.items()]
+def page(timings: Sequence[Timing], command: str, machine: str, problems: Mapping[str, str]) -> str:
+    """The tables, the means and the failures as a Markdown page. `problems` are those of models without all times."""
+    refusals = [f"✗ {name}: {problem.splitlines()[0]}" for name, problem in problems.items()]
     lines = [*_summary(timings), *_failures(timings), *refusals]
     parts = [
         "# Times beside other runtimes",
