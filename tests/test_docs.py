@@ -111,9 +111,10 @@ def test_the_program_for_sessions_runs(folder: Path, capsys: pytest.CaptureFixtu
     page = (ROOT / "docs/using-from-python.md").read_text()
     exec(block(page, "import asyncio"), {})
     exec(block(page.partition("## Kinds of errors")[2], "import compiler"), {})
-    shapes, names, classes, passed, count = capsys.readouterr().out.splitlines()
+    shapes, names, classes, passed, canceled, wrong, count = capsys.readouterr().out.splitlines()
     assert shapes.startswith("{'logits': (1, 10)") and names == "['logits']"
     assert re.fullmatch(r"\[[0-9]\]", classes) and (passed, count) == ("(1, 10)", "2")
+    assert (canceled, wrong) == ("canceled (1, 10)", "copy: expected True or False, found str")
 
 
 def test_the_program_for_many_rows_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -155,7 +156,11 @@ def test_the_program_for_states_runs(folder: Path, capsys: pytest.CaptureFixture
         "{'y': (1, 4)} 4 64",
         "3 (4, 4)",
         "4",
+        "2",
     ]
+    write_decoder(folder / "decoder.onnx")
+    commands = block(page, "candlec compile decoder.onnx").splitlines()
+    assert [run(*shlex.split(command)[1:]) for command in commands] == [0] * 4
 
 
 def test_the_command_and_the_program_for_volumes_make_the_same_plan(folder: Path) -> None:
