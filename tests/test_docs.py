@@ -249,6 +249,8 @@ def test_the_programs_and_commands_for_exports_run(
     assert inputs == "float32 [rows, 3] float32 [rows, 3]"
     assert reason == "Scaled | the code decides by the value of a tensor, and a graph cannot"
     assert count == "1"
+    exec(block(page, "import torch\nfrom onnxscript"), {})
+    assert capsys.readouterr().out == "[0.355 0.355 0.355]\n"
     Path("nets.py").write_text(block(page, "import torch\n\n\ndef build"))
     monkeypatch.setattr(sys, "path", sys.path.copy())
     monkeypatch.setitem(sys.modules, "nets", sys)  # after the test, no module has this name

@@ -277,7 +277,6 @@ class Session:
                 raise
             if found is not None:
                 return found
-        validate_run(self._module, device_outputs, copy, cancel)
         request = self._request(outputs, timeout, as_, out, state)
         return delivered(self._run(inputs, state, device_outputs, copy, *request, cancel), as_, out)
 
@@ -322,7 +321,8 @@ class Session:
                     outputs = self._runtime.run(self._checked_inputs(inputs), *options)
                 return outputs
         except (InputError, RuntimeError, TypeError, ValueError):
-            refuse_wrong_use(self._module, inputs, self.inputs, False, False, None)
+            device_outputs, copy, *_, cancel = options
+            refuse_wrong_use(self._module, inputs, self.inputs, device_outputs, copy, cancel)
             raise
 
     def _run_with_state(self, inputs: Mapping[str, Any], state: State, *options: Any) -> dict[str, Any]:
