@@ -70,7 +70,7 @@ def watched(command: list[str], output: Path, count: int, part: int) -> list[int
 def main(count: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        rows, plan, output, part = folder / "rows.parquet", folder / "sum.plan", folder / "out", 20_000
+        rows, plan, output, part = folder / "rows.parquet", folder / "sum.plan", folder / "out", min(20_000, count // 8)
         write_rows(rows, count)
         compiler.compile(onnx.parser.parse_model(MODEL)).save(plan)
         options = ["--input", str(rows), "--output", str(output), "--batch", "1024", "--part-rows", str(part)]

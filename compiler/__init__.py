@@ -10,7 +10,10 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from compiler import backend as backend
+    from compiler import batch as batch
+    from compiler import dynamo as dynamo
     from compiler import ort as ort
+    from compiler import ray as ray
     from compiler.accuracy.choice import choose_precision as choose_precision
     from compiler.accuracy.exported import export as export
     from compiler.accuracy.verify import verify as verify
@@ -36,7 +39,7 @@ else:  # otherwise any misspelled name would have a type
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
-            "": ("backend", "ort"),
+            "": ("backend", "batch", "dynamo", "ort", "ray"),
             "accuracy.choice": ("choose_precision",),
             "accuracy.exported": ("export",),
             "accuracy.verify": ("verify",),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 __all__ = [
     "LARGEST",
     "validate_function",
     "validate_instance",
+    "validate_list",
     "validate_mapping",
     "validate_names",
     "validate_seconds",
@@ -82,6 +83,16 @@ def validate_names(argument: str, value: Any) -> None:
     is_list = isinstance(value, Iterable) and not isinstance(value, str | bytes)
     if not is_list or not all(isinstance(each, str) for each in value):
         raise TypeError(f"{argument}: expected a list of names, found {value!r}")
+
+
+def validate_list(argument: str, value: Any) -> None:
+    """Check that a value is a list of strings, or another sequence of them.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    validate_instance(argument, value, Sequence, "a list of names")
+    validate_names(argument, value)
 
 
 def validate_seconds(argument: str, value: Any) -> None:

@@ -119,9 +119,10 @@ def test_the_program_for_sessions_runs(folder: Path, capsys: pytest.CaptureFixtu
     page = (ROOT / "docs/using-from-python.md").read_text()
     exec(block(page, "import asyncio"), {})
     exec(block(page.partition("## Kinds of errors")[2], "import compiler"), {})
-    shapes, names, classes, passed, count = capsys.readouterr().out.splitlines()
+    shapes, names, classes, passed, canceled, wrong, count = capsys.readouterr().out.splitlines()
     assert shapes.startswith("{'logits': (1, 10)") and names == "['logits']"
     assert re.fullmatch(r"\[[0-9]\]", classes) and (passed, count) == ("(1, 10)", "2")
+    assert (canceled, wrong) == ("canceled (1, 10)", "copy: expected True or False, found str")
 
 
 def test_the_program_for_many_rows_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -163,7 +164,11 @@ def test_the_program_for_states_runs(folder: Path, capsys: pytest.CaptureFixture
         "{'y': (1, 4)} 4 64",
         "3 (4, 4)",
         "4",
+        "2",
     ]
+    write_decoder(folder / "decoder.onnx")
+    commands = block(page, "candlec compile decoder.onnx").splitlines()
+    assert [run(*shlex.split(command)[1:]) for command in commands] == [0] * 4
 
 
 def test_the_command_and_the_program_for_volumes_make_the_same_plan(folder: Path) -> None:
@@ -237,7 +242,7 @@ def test_the_programs_for_torch_compile_run(
     torch._dynamo.reset()
     page = (ROOT / "docs/torch-compile.md").read_text()
     exec(block(page, "import warnings"), {})
-    assert capsys.readouterr().out.splitlines() == ["True"] * 4 + ["torch.Size([7, 10])", "FallbackWarning"]
+    assert capsys.readouterr().out.splitlines() == ["True"] * 4 + ["torch.Size([7, 10])", "CC0301", "FallbackWarning"]
     exec(block(page, "import onnx_ir"), {})
     assert capsys.readouterr().out.splitlines() == ["torch.Size([5, 2])", "(6, 2)", "picture", "float32 [batch, 3]"]
 
@@ -252,6 +257,8 @@ def test_the_programs_and_commands_for_exports_run(
     assert inputs == "float32 [rows, 3] float32 [rows, 3]"
     assert reason == "Scaled | a branch in the code depends on the value of a tensor"
     assert count == "1"
+    exec(block(page, "import torch\nfrom onnxscript"), {})
+    assert capsys.readouterr().out == "[0.355 0.355 0.355]\n"
     Path("nets.py").write_text(block(page, "import torch\n\n\ndef build"))
     monkeypatch.setattr(sys, "path", sys.path.copy())
     monkeypatch.setitem(sys.modules, "nets", sys)  # after the test, no module has this name

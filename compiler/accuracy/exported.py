@@ -21,6 +21,17 @@ class ExportWarning(UserWarning):
     """A warning about an exported model: the exporter that wrote it, or a comparison that was not possible."""
 
 
+def _refuse_value(argument: str, value: Any, reason: str) -> None:
+    """Refuse an argument of `torch.export.export` that means nothing here.
+
+    Raises:
+        ValueError: it has a value.
+    """
+    if value is not None:
+        advice = f"call torch.export.export(…, {argument}={value!r}), and compile the ExportedProgram"
+        raise ValueError(f"{argument}: leave it out, because {reason}; or {advice}")
+
+
 def export(
     module: torch.nn.Module,
     args: Sequence[Any],
@@ -36,10 +47,14 @@ def export(
     custom_translation_table: Mapping[Any, Callable[..., Any]] | None = None,
     check: bool = True,
     locate: bool = False,
+    strict: None = None,
+    preserve_module_call_signature: None = None,
 ) -> Path:
     """Export `module`, called with `args` and `kwargs`, to the ONNX file `path`, and return the path.
 
-    `args`, `kwargs` and `dynamic_shapes` are what `torch.export.export` takes. `dynamic` is a shorter form of
+    `args`, `kwargs` and `dynamic_shapes` are what `torch.export.export` takes. This function refuses values of its
+    arguments `strict`, because PyTorch's exporter tries both modes, and `preserve_module_call_signature`, because an
+    ONNX model has no modules. `dynamic` is a shorter form of
     `dynamic_shapes`: it names the dimensions that may vary, as in `{"x": {0: "batch", 2: "time"}}`. Dimensions with the
     same name have the same size. `outputs` names the outputs. The function exports the module in evaluation mode, and
     restores the module's mode afterwards. It makes the names of Python files in stack traces relative to the working
@@ -70,6 +85,8 @@ def export(
         TypeError, ValueError: an argument has a wrong type or value, or names an unknown input or dim.
         ExportError: PyTorch cannot export the module, or the model computes another function.
     """
+    _refuse_value("strict", strict, "PyTorch's exporter tries both modes")
+    _refuse_value("preserve_module_call_signature", preserve_module_call_signature, "an ONNX model has no modules")
     request = Request(
         module,
         args,

@@ -12,7 +12,7 @@ from compiler.batch.declared import batch_size, inputs_of_rows
 from compiler.errors import Error, InputError, RunError
 from compiler.ir import dtypes
 from compiler.runtime.session import load
-from compiler.validate import validate_whole_number
+from compiler.validate import validate_mapping, validate_whole_number
 
 if TYPE_CHECKING:
     from compiler.batch.rows import Array
@@ -47,7 +47,8 @@ def largest_batch(
     validate_whole_number("memory", memory, 1)
     validate_whole_number("most", most, 1)
     session = load(plan, device, threads, max_memory=memory)
-    given = sample or {}
+    given = {} if sample is None else sample
+    validate_mapping("sample", given, "a dict of arrays by input")
     row = _zeros(session) if sample is None else {name: np.asarray(each)[:1] for name, each in given.items()}
     fixed, is_fixed = batch_size(session.inputs, None)
     rows = fixed if is_fixed else 1

@@ -21,7 +21,7 @@ from compiler.batch.settings import Progress, Settings, Summary
 from compiler.custom_modules import imported_modules
 from compiler.plan import Plan
 from compiler.runtime.session import load
-from compiler.validate import validate_whole_number
+from compiler.validate import validate_function, validate_instance
 
 if TYPE_CHECKING:
     from compiler.batch.batches import Batch
@@ -59,21 +59,35 @@ def run_batch(
         OSError: a file cannot be read or written.
         TypeError, ValueError: an argument has a wrong type or value.
     """
-    settings = checked(settings)
+    settings = checked(data, output, settings, progress, stop)
     session = load(plan, device, threads, max_memory=max_memory)
     return run_rows(sha256(plan), data, output, settings, Local(session), progress, stop)
 
 
-def checked(settings: Settings | None) -> Settings:
-    """The settings, or the default ones.
+def checked(data: Any, output: Any, settings: Any, progress: Any, stop: Any) -> Settings:
+    """The settings, or the default ones, after these arguments of `run_batch` are checked.
 
     Raises:
-        TypeError, ValueError: a number of rows is no whole number from 1.
+        TypeError: an argument has a wrong type.
     """
-    settings = settings or Settings()
-    for name, value in (("batch", settings.batch), ("part_rows", settings.part_rows)):
-        if value is not None:
-            validate_whole_number(name, value, 1)
+    paths = "a list of files, folders and patterns"
+    if isinstance(data, str | os.PathLike):
+        raise TypeError(f"data: expected {paths}, found one path: write [{os.fspath(data)!r}]")
+    validate_instance("data", data, Sequence, paths)
+    for path in data:
+        validate_instance("data", path, (str, os.PathLike), f"{paths}, each a path")
+    validate_instance("output", output, (str, os.PathLike), "the path of a folder")
+    if progress is not None:
+        for name in ("begin", "batch", "part"):
+            if not callable(getattr(progress, name, None)):
+                expected = f"an object with the method {name}, as compiler.batch.Progress"
+                raise TypeError(f"progress: expected {expected}, found {type(progress).__name__}")
+    if stop is not None:
+        validate_function("stop", stop)
+    if settings is None:
+        return Settings()
+    validate_instance("settings", settings, Settings, "compiler.batch.Settings(…)")
+    assert isinstance(settings, Settings)
     return settings
 
 

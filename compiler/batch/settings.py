@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from numbers import Real
+from typing import Any, Literal, Protocol, get_args
 
 from compiler.errors import Error
+from compiler.validate import validate_instance, validate_list, validate_mapping, validate_whole_number
 
-__all__ = ["Format", "Progress", "SettingError", "Settings", "Summary"]
+__all__ = ["Format", "Progress", "SettingError", "Settings", "Summary", "validate_columns"]
 
 Format = Literal["parquet", "npz"]
 
@@ -23,6 +26,9 @@ class Settings:
     dtype even if this rounds them. It multiplies the pixels of images by `scale`. `format` is the format of the
     parts: by default npz if all data are .npz or .safetensors files, else Parquet. `outputs` names the outputs to
     compute, by default all. With `resume`, the run continues an interrupted run in the same folder.
+
+    Raises:
+        TypeError, ValueError: a field has a wrong type or value.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -33,6 +39,39 @@ class Settings:
     format: Format | None = None
     outputs: Sequence[str] | None = None
     resume: bool = False
+
+    def __post_init__(self) -> None:
+        validate_columns(self.columns)
+        for name in ("batch", "part_rows"):
+            rows = getattr(self, name)
+            if rows is not None or name == "part_rows":
+                object.__setattr__(self, name, validate_whole_number(name, rows, 1))
+        for name in ("cast", "resume"):
+            validate_instance(name, getattr(self, name), bool, "True or False")
+        if self.scale is not None:
+            object.__setattr__(self, "scale", _finite("scale", self.scale))
+        if self.format is not None and self.format not in get_args(Format):
+            raise ValueError(f"format: expected {' or '.join(map(repr, get_args(Format)))}, found {self.format!r}")
+        if self.outputs is not None:
+            validate_list("outputs", self.outputs)
+
+
+def validate_columns(columns: Any) -> None:
+    """Check the names of columns, by input.
+
+    Raises:
+        TypeError: they are no dict, or a name is no string.
+    """
+    validate_mapping("columns", columns, 'a dict of columns by input, as {"picture": "pixels"}')
+    for name, column in columns.items():
+        validate_instance(f"columns[{name!r}]", column, str, "the name of a column")
+
+
+def _finite(argument: str, value: Any) -> float:
+    validate_instance(argument, value, Real, "a number")
+    if not math.isfinite(value):
+        raise ValueError(f"{argument}: expected a finite number, found {value}")
+    return float(value)
 
 
 class SettingError(Error):

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.symbolic_convert import InstructionTranslator
 
 from compiler.dynamo.choices import Choices
 from compiler.dynamo.decompositions import decompositions
@@ -37,12 +38,12 @@ def candle(
 
     The function takes the graph's inputs and returns a tuple of its outputs. `options` are those of `Choices`. `name`
     is PyTorch's name of the compilation. If the backend refuses the graph, the function runs it with PyTorch, or raises
-    the reason.
+    the reason (`Choices.fallback`).
 
     Raises:
         TypeError, ValueError: an option is unknown or wrong, or there is a `mode`.
     """
-    choices = Choices.read(options)
+    choices = Choices.read(options, _is_full_graph())
     if mode is not None:
         raise ValueError(f'the backend "candle" has no modes, found mode={mode!r}: leave it out')
     runners: list[Runner] = []
@@ -74,6 +75,14 @@ def _refused(graph: torch.fx.GraphModule, error: RefusedGraph, choices: Choices)
         raise error
 
     return fail
+
+
+def _is_full_graph() -> bool:
+    """Whether dynamo compiles for `torch.compile(…, fullgraph=True)`. PyTorch has no public function for this."""
+    try:
+        return bool(InstructionTranslator.current_tx().one_graph)
+    except AttributeError:  # dynamo does not compile in this thread, or this version of PyTorch has other names
+        return False
 
 
 def _constants() -> tuple[int, ...]:

@@ -19,7 +19,7 @@ class Choices:
 
     fallback: bool = True
     """Whether PyTorch runs a graph that the backend refuses, after a `FallbackWarning`. Otherwise, running the graph
-    raises the reason: `RefusedGraph`, `ExportError` or `CompileError`."""
+    raises the reason: `RefusedGraph`, `ExportError` or `CompileError`. By default, true unless `fullgraph=True`."""
     freeze: bool = True
     """Whether the parameters and buffers of modules become constants of the plans. If one changes, the backend compiles
     the graph again. Otherwise, they are inputs of each run."""
@@ -27,8 +27,8 @@ class Choices:
     """The number of threads of a run; by default, `torch.get_num_threads()` when the graph is compiled."""
 
     @classmethod
-    def read(cls, options: Mapping[str, Any] | None) -> Choices:
-        """Check the options.
+    def read(cls, options: Mapping[str, Any] | None, fullgraph: bool = False) -> Choices:
+        """Check the options. `fullgraph` is the argument of `torch.compile`.
 
         Raises:
             TypeError, ValueError: an option is unknown, or its value is wrong.
@@ -46,4 +46,4 @@ class Choices:
         threads = given.get("threads")
         if threads is not None:
             threads = validate_whole_number("options['threads']", threads, 1, _runtime.MAX_THREADS)
-        return cls(**{**given, "threads": threads})
+        return cls(**{"fallback": not fullgraph, **given, "threads": threads})

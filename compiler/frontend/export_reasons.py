@@ -78,7 +78,7 @@ def reason_of(error: BaseException, module: torch.nn.Module | None) -> Reason:
     name = f"{operator[1]}.{operator[2]}".removesuffix(".default")
     lacks = isinstance(inner, torch.onnx.OnnxExporterError)  # a DispatchError, which has no cause
     said = f"it does not translate {name} to ONNX" + ("" if lacks else f": {said}")
-    return Reason(said, *where, _cure_of_operator(operator[1], operator[2], text))
+    return Reason(said, *where, _cure_of_operator(operator[1], operator[2], text, is_module=module is not None))
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -91,11 +91,15 @@ def _cure(said: str) -> str:
     return next((cure for pattern, cure in _CURES if re.search(pattern, said, re.DOTALL)), "")
 
 
-def _cure_of_operator(operator: str, overload: str, said: str) -> str:
+def _cure_of_operator(operator: str, overload: str, said: str, is_module: bool) -> str:
+    """The cure for an operator without translation. Only an export of a module takes functions of the caller's."""
     if "complex" in said:
         return _cure("complex")
-    target = f"torch.ops.{operator}.{overload}"
-    advice = f"write it with other operators, or give its ONNX function with custom_translation_table={{{target}: …}}"
+    table = f"custom_translation_table={{torch.ops.{operator}.{overload}: …}}"
+    way = f"give its ONNX function with {table}"
+    if not is_module:
+        way = f"export the module with compiler.export(…, {table}), which takes its ONNX function"
+    advice = f"write it with other operators, or {way}"
     own = "" if operator.startswith(("aten.", "prims.")) else ", which compiler.custom_op lets a plan call"
     return advice + (f": a node of your own{own}" if own else "")
 

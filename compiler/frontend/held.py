@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Held = ir.Model | torch.onnx.ONNXProgram | torch.export.ExportedProgram
 
-__all__ = ["Parts", "root_cause", "take_apart"]
+__all__ = ["Parts", "export_advice", "root_cause", "take_apart"]
 
 _SMALL = 1 << 10
 """The most bytes of a weight that stays in the protobuf."""
@@ -70,6 +70,15 @@ def take_apart(source: Any) -> Parts | None:
     if _is_instance(source, "torch.onnx", "ONNXProgram"):
         source = source.model
     return _parts(source) if isinstance(source, ir.Model) else None
+
+
+def export_advice(source: Any) -> str:
+    """What to do with a module of PyTorch instead of compiling it; empty for any other object."""
+    if _is_instance(source, "torch.jit", "ScriptModule"):
+        return ": export the module that it was made of with compiler.export, and compile the file"
+    if _is_instance(source, "torch.nn", "Module"):
+        return ": export it with compiler.export(module, args, path), and compile the file"
+    return ""
 
 
 def _is_instance(source: Any, module: str, name: str) -> bool:

@@ -28,7 +28,7 @@ from compiler.frontend.declarations import (
     output_types,
 )
 from compiler.frontend.external import check_external
-from compiler.frontend.held import Parts, root_cause, take_apart
+from compiler.frontend.held import Parts, export_advice, root_cause, take_apart
 from compiler.frontend.tensors import check_data, check_tensors, tensors_of
 from compiler.frontend.tolerance import repeated_weights, tolerate
 from compiler.ir import onnx_schema, origin
@@ -134,7 +134,7 @@ def _read(source: object) -> Parts:
     if isinstance(source, bytes | bytearray | memoryview):
         return Parts(bytes(source), None)
     if not isinstance(source, str | os.PathLike):
-        raise TypeError(f"a model must be {_KINDS}, not {type(source).__name__}")
+        raise TypeError(f"a model must be {_KINDS}, not {type(source).__name__}{export_advice(source)}")
     if not os.fspath(source):
         raise _refuse("CC0102", "the path of the model is empty")
     path = Path(source)

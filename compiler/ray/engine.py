@@ -21,7 +21,8 @@ from compiler.plan import Plan
 from compiler.ray.packages import connected
 from compiler.ray.worker import Description, Opening, Worker
 from compiler.runtime.devices import is_known
-from compiler.validate import validate_instance, validate_whole_number
+from compiler.runtime.opening import validate_loading
+from compiler.validate import validate_whole_number
 
 if TYPE_CHECKING:
     from compiler.batch.settings import Progress, Settings, Summary
@@ -61,14 +62,12 @@ def run_batch(
         Error: as `compiler.batch.run_batch`; also if Ray is not installed, the cluster is too small, or a batch ends
             the process of its worker each time.
     """
-    settings = checked(settings)
-    validate_instance("plan", plan, (Plan, str, os.PathLike), "a compiler.Plan or the path of a plan file")
+    settings = checked(data, output, settings, progress, stop)
+    threads, max_memory = validate_loading(plan, device, threads, max_memory)
+    if workers is not None:
+        workers = validate_whole_number("workers", workers, 1)
     given = plan if isinstance(plan, Plan) else Path(plan).absolute()
     digest = sha256(given)
-    if workers is not None:
-        validate_whole_number("workers", workers, 1)
-    if threads is not None:
-        validate_whole_number("threads", threads, 1)
     opening = Opening(given, digest, device, threads or 1, max_memory, imported_modules())
     with connected() as ray, _pool(ray, opening, workers) as pool:
         return run_rows(digest, data, output, settings, pool, progress, stop)

@@ -11,7 +11,7 @@ from typing import Any
 
 from compiler.errors import Error
 
-__all__ = ["assigned", "connected", "response", "serve"]
+__all__ = ["assigned", "connected", "placed", "response", "serve"]
 
 
 @contextmanager
@@ -62,6 +62,12 @@ def assigned() -> tuple[str, int | None]:
         return "cpu", None
     device = "cuda" if context.get_accelerator_ids().get("GPU") else "cpu"
     return device, max(1, int(context.get_assigned_resources().get("CPU", 0)))
+
+
+def placed(device: str | None, threads: int | None) -> tuple[str, int | None]:
+    """The device and the number of threads that a program has chosen, or else those that Ray has assigned."""
+    own_device, own_threads = assigned()
+    return own_device if device is None else device, own_threads if threads is None else threads
 
 
 def _imported(module: str) -> Any:

@@ -11,10 +11,12 @@ import numpy as np
 from compiler.batch.batches import Batch, Runner, Work
 from compiler.batch.declared import batch_size, inputs_of_rows, outputs_of_rows
 from compiler.batch.parts import no_rows
+from compiler.batch.settings import validate_columns
 from compiler.errors import Error, did_you_mean
 from compiler.ray.columns import column_of
-from compiler.ray.packages import assigned
+from compiler.ray.packages import placed
 from compiler.runtime.session import Session, load
+from compiler.validate import validate_instance, validate_list
 
 if TYPE_CHECKING:
     from compiler.batch.rows import Array
@@ -51,9 +53,14 @@ class Predictor:
         threads: int | None = None,
         max_memory: int | None = None,
     ) -> None:
-        own_device, own_threads = assigned()
-        self.session: Session = load(plan, device or own_device, threads or own_threads, max_memory=max_memory)
-        self._inputs = inputs_of_rows(self.session.inputs, columns or {})
+        chosen = {} if columns is None else columns
+        validate_columns(chosen)
+        validate_list("keep", keep)
+        validate_instance("cast", cast, bool, "True or False")
+        if outputs is not None:
+            validate_list("outputs", outputs)
+        self.session: Session = load(plan, *placed(device, threads), max_memory=max_memory)
+        self._inputs = inputs_of_rows(self.session.inputs, chosen)
         self._outputs = outputs_of_rows(self.session.outputs, outputs, self.session.inputs)
         self._keep, self._cast = tuple(keep), cast
         size, self._is_fixed = batch_size(self.session.inputs, None)
@@ -71,6 +78,9 @@ class Predictor:
             Error: a column is missing or unknown, or does not fit its input, or a step fails. For a bad row, the
                 message gives its number in the batch, and its values of the columns of `keep`.
         """
+        if not hasattr(batch, "keys"):
+            given = f"a dict of arrays by column, found {type(batch).__name__}"
+            raise TypeError(f'batch: expected {given}: map_batches(…, batch_format="numpy") passes such dicts')
         self._check_names(batch)
         kept = {name: np.asarray(batch[name]) for name in self._keep}
         arrays: dict[str, Array] = {}

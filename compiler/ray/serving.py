@@ -6,14 +6,16 @@ import asyncio
 import json
 import os
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from compiler.errors import Error
 from compiler.ray.answers import Answers, Request
 from compiler.ray.messages import BINARY, JSON, packed, unpacked
-from compiler.ray.packages import assigned, response, serve
+from compiler.ray.packages import placed, response, serve
+from compiler.runtime.opening import validate_loading
 from compiler.runtime.session import load
-from compiler.validate import validate_whole_number
+from compiler.validate import validate_instance, validate_list, validate_seconds, validate_whole_number
 
 if TYPE_CHECKING:
     from compiler.plan import Plan
@@ -45,10 +47,15 @@ def deployment(
     of `ray.serve.deployment`, such as `num_replicas` and `ray_actor_options={"num_cpus": 2, "num_gpus": 1}`.
 
     Raises:
-        Error: Ray is not installed.
-        TypeError, ValueError: `max_batch_size` is no whole number from 1, or Ray refuses an option.
+        Error: Ray is not installed, or there is no device of this name.
+        TypeError, ValueError: an argument has a wrong type or value, or Ray refuses an option.
     """
-    validate_whole_number("max_batch_size", max_batch_size, 1)
+    max_batch_size = validate_whole_number("max_batch_size", max_batch_size, 1)
+    validate_instance("batch_wait_timeout_s", batch_wait_timeout_s, Real, "a number of seconds")
+    validate_seconds("batch_wait_timeout_s", batch_wait_timeout_s)
+    if outputs is not None:
+        validate_list("outputs", outputs)
+    threads, max_memory = validate_loading(plan, "cpu" if device is None else device, threads, max_memory)
     given = plan if not isinstance(plan, str | os.PathLike) else os.path.abspath(plan)  # noqa: PTH100 (takes both)
     options = {"name": "plan", "max_ongoing_requests": 2 * max_batch_size, **options}
     made = serve().deployment(**options)(Served)
@@ -67,13 +74,7 @@ class Served:
         batch_wait_timeout_s: float,
         loading: Mapping[str, Any],
     ) -> None:
-        device, threads = assigned()
-        session = load(
-            plan,
-            loading["device"] or device,
-            loading["threads"] or threads,
-            max_memory=loading["max_memory"],
-        )
+        session = load(plan, *placed(loading["device"], loading["threads"]), max_memory=loading["max_memory"])
         self._answers = Answers(session, outputs, max_batch_size)
         batched = serve().batch(max_batch_size=max_batch_size, batch_wait_timeout_s=batch_wait_timeout_s)
         self._answer = batched(self._run)

@@ -17,7 +17,7 @@ from typing import Any
 from compiler import _runtime
 from compiler.errors import DeviceError
 
-__all__ = ["CUDA", "GIVEN_NAMES", "NAMES", "has_cuda", "is_known", "open_extension"]
+__all__ = ["CUDA", "GIVEN_NAMES", "NAMES", "has_cuda", "is_known", "open_extension", "refuse_unknown"]
 
 CUDA = "compiler._runtime_cuda"
 _EMULATOR = "compiler._runtime_emulator"
@@ -35,6 +35,16 @@ _LIBRARIES = ("libcublasLt.so.13", "libcublas.so.13")
 def is_known(device: str) -> bool:
     """Whether a session accepts this name of a device. No message mentions the emulator's name."""
     return device in ("cpu", "cuda", "auto", "emulator") or re.fullmatch(r"cuda:[0-9]{1,3}", device) is not None
+
+
+def refuse_unknown(device: str) -> None:
+    """Check the name of a device.
+
+    Raises:
+        DeviceError: the device is unknown.
+    """
+    if not is_known(device):
+        raise DeviceError(f'device "{device}": unknown; devices are {NAMES}')
 
 
 def has_cuda() -> bool:
@@ -56,8 +66,7 @@ def open_extension(device: str) -> tuple[Any, str]:
     Raises:
         DeviceError: the device is unknown, or its extension is missing.
     """
-    if not is_known(device):
-        raise DeviceError(f'device "{device}": unknown; devices are {NAMES}')
+    refuse_unknown(device)
     if device == "cpu":
         return _runtime, device
     if device == "emulator":

@@ -70,7 +70,7 @@ def host_tensor(what: str, value: Any) -> Any:
     """An output of a run, which is named in errors, as a tensor with `__dlpack__`. Strings and `None` stay as they are.
 
     Raises:
-        TypeError: DLPack has no such dtype.
+        TypeError: no capsule of DLPack has this dtype here.
     """
     if isinstance(value, list):
         return [host_tensor(what, each) for each in value]
@@ -78,6 +78,6 @@ def host_tensor(what: str, value: Any) -> Any:
         return value
     try:
         _runtime.capsule(value)
-    except BufferError as error:
-        raise TypeError(f"{what}: {error}: leave out as_") from None
+    except BufferError:
+        raise TypeError(f"{what}: elements of {value.dtype} come only as a NumPy array: leave out as_") from None
     return HostTensor(value)

@@ -45,7 +45,7 @@ def converted(outputs: dict[str, Any], library: Library) -> dict[str, Any]:
     """The outputs as tensors of a library, which share the memory. NumPy arrays of strings stay as they are.
 
     Raises:
-        TypeError: the library has no dtype of an output.
+        TypeError: the library cannot compute with the dtype of an output.
     """
     if library == "numpy":
         return outputs
@@ -84,7 +84,7 @@ def to_torch(what: str, value: Any) -> Any:
     """A value of a run as a tensor of PyTorch, a list of tensors, or `None`. `what` is its name in errors.
 
     Raises:
-        TypeError: PyTorch has no such dtype.
+        TypeError: PyTorch has no operators for the dtype.
     """
     import torch
 
@@ -99,7 +99,7 @@ def to_torch(what: str, value: Any) -> Any:
         return tensor if value.size else tensor.new_empty(tensor.shape)  # with PyTorch's strides
     dtype = getattr(torch, value.dtype.name, None) if value.dtype.name.startswith(_OF_BITS) else None
     if dtype is None:
-        raise TypeError(f"{what}: PyTorch has no {value.dtype.name}: leave out as_")
+        raise TypeError(f"{what}: elements of {value.dtype.name} come only as a NumPy array: leave out as_")
     return torch.from_numpy(value.view(_BITS[value.dtype.itemsize])).view(dtype)
 
 

@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import cached_property, partial
-from typing import Any, Literal, NoReturn, get_args
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args
 
 from compiler import _runtime
-from compiler.errors import DeviceError, PlanError
+from compiler.errors import InputError
 from compiler.plan import Plan, StateInfo, TensorInfo
-from compiler.plan.plan import FIRST, unsound
 from compiler.runtime.arguments import with_arguments_of
 from compiler.runtime.custom import functions
-from compiler.runtime.devices import open_extension
 from compiler.runtime.failures import failures, own_error, own_errors
 from compiler.runtime.inputs import checked_inputs
 from compiler.runtime.libraries import Library, delivered, validate_library, validate_places
+from compiler.runtime.opening import opened, validate_loading
 from compiler.runtime.prepared import Prepared
 from compiler.runtime.state import State, checked_state, made
 from compiler.runtime.steps import Peaks, PlacedStep, StepTime, refuse_missing
 from compiler.runtime.weights import Weights, infos, loaded_again, source_of, validate_weights
-from compiler.validate import LARGEST, validate_instance, validate_names, validate_seconds, validate_whole_number
+from compiler.runtime.wrong_uses import refuse_wrong_use, validate_run
+from compiler.validate import validate_names, validate_seconds, validate_whole_number
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from compiler.runtime.arguments import RunOptions
 
 __all__ = ["Session", "load"]
 
@@ -64,16 +68,11 @@ def load(
         TypeError, ValueError: an argument has a wrong type or value, weights do not fit the plan, or there are too many
             threads.
     """
-    validate_instance("plan", plan, (Plan, str, os.PathLike), "a compiler.Plan or the path of a plan file")
-    validate_instance("device", device, str, "the name of a device")
-    if threads is not None:
-        threads = validate_whole_number("threads", threads, 1, _runtime.MAX_THREADS)
-    if max_memory is not None:
-        max_memory = validate_whole_number("max_memory", max_memory, 0, LARGEST - 1)
+    threads, max_memory = validate_loading(plan, device, threads, max_memory)
     if memory not in get_args(Memory):
         raise ValueError(f'memory: expected "full" or "low", found {memory!r}')
     options = (threads, max_memory, memory == "low", validate_weights(weights), functions())
-    session = _loaded(plan, device, options)
+    session = Session.__new__(Session)._begin(*opened(plan, device, options))
     session._source, session._options = source_of(plan), options[:3]
     if strict_device:
         refuse_missing(session.device, session.host_steps)
@@ -137,13 +136,14 @@ class Session:
         return [StateInfo(*pair) for pair in self._module.State.pairs(self._runtime)]
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a session cannot be pickled: send the path of its plan, and load it in the other process")
+        send = "send the path of its plan, and load it in the other process"
+        raise TypeError(f"a session cannot be pickled: {send}; in this process, clone() makes another session")
 
     def __repr__(self) -> str:
         inputs, outputs = (", ".join(f"{info.name}: {info}" for info in infos) for infos in (self.inputs, self.outputs))
         return f"Session({inputs} → {outputs}; {self.device}, {self.threads} thread{'s' * (self.threads > 1)})"
 
-    def __call__(self, *inputs: Any, **options: Any) -> Any:
+    def __call__(self, *inputs: Any, **options: Unpack[RunOptions]) -> Any:
         """Run the plan with its inputs in order, and return its only output, or a tuple of several outputs.
 
         The options are the same as in `run`. The caller may leave out optional inputs at the end. The caller leaves out
@@ -270,7 +270,11 @@ class Session:
             try:
                 found: dict[str, Any] | None = self._runtime.run(inputs, device_outputs, copy)
             except self._failures as error:
+                refuse_wrong_use(self._module, inputs, self.inputs, device_outputs, copy, cancel)
                 raise own_error(self._module, error) from error.__cause__
+            except (RuntimeError, TypeError, ValueError):
+                refuse_wrong_use(self._module, inputs, self.inputs, device_outputs, copy, cancel)
+                raise
             if found is not None:
                 return found
         request = self._request(outputs, timeout, as_, out, state)
@@ -292,7 +296,9 @@ class Session:
         """
         import asyncio  # takes as long to import as the rest of this module
 
-        cancel = options["cancel"] = self._module.Cancel(options.get("cancel"))
+        given = options.get("cancel")
+        validate_run(self._module, options.get("device_outputs", False), options.get("copy", False), given)
+        cancel = options["cancel"] = self._module.Cancel(given)
         running = asyncio.get_running_loop().run_in_executor(None, partial(self.run, *arguments, **options))
         try:
             return await asyncio.shield(running)
@@ -306,15 +312,26 @@ class Session:
 
     def _run(self, inputs: Mapping[str, Any], state: State | None, *options: Any) -> dict[str, Any]:
         """The outputs by name. The options are those of the runtime."""
-        outputs: dict[str, Any] | None
-        with own_errors(self._module):
-            if state is not None:
-                held = checked_state(state, self._module)
-                outputs = held.run(self._runtime, self._checked_inputs(inputs, state), *options)
+        try:
+            with own_errors(self._module):
+                if state is not None:
+                    return self._run_with_state(inputs, state, *options)
+                outputs: dict[str, Any] | None = self._runtime.run(inputs, *options)
+                if outputs is None:  # the runtime wants a dict with the name of every input, and no others
+                    outputs = self._runtime.run(self._checked_inputs(inputs), *options)
                 return outputs
-            outputs = self._runtime.run(inputs, *options)
-            if outputs is None:  # the runtime wants a dict with the name of every input, and no others
-                outputs = self._runtime.run(self._checked_inputs(inputs), *options)
+        except (InputError, RuntimeError, TypeError, ValueError):
+            device_outputs, copy, *_, cancel = options
+            refuse_wrong_use(self._module, inputs, self.inputs, device_outputs, copy, cancel)
+            raise
+
+    def _run_with_state(self, inputs: Mapping[str, Any], state: State, *options: Any) -> dict[str, Any]:
+        held = checked_state(state, self._module)
+        if not self.state:
+            raise ValueError(
+                "state: the plan has no state: leave the argument out, or compile the model with Options(state=…)"
+            )
+        outputs: dict[str, Any] = held.run(self._runtime, self._checked_inputs(inputs, state), *options)
         return outputs
 
     def _request(
@@ -366,34 +383,3 @@ class Session:
 
     def _checked_inputs(self, inputs: Mapping[str, Any], state: State | None = None) -> dict[str, Any]:
         return checked_inputs(inputs, self._given(state), self._names)
-
-
-def _loaded(plan: Plan | str | os.PathLike[str], device: str, options: tuple[Any, ...]) -> Session:
-    """A session for a plan or a file. The options are those of the runtime."""
-    if isinstance(plan, Plan):
-        return _prepared(plan.source, device, options)
-    with open(plan, "rb") as file:  # noqa: PTH123 (pathlib takes the empty path for the working folder)
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # a pipe can be read only once
-            return _prepared(file.read(), device, options)
-        first = file.read(FIRST)
-    try:
-        return _prepared(os.fspath(plan), device, options)
-    except PlanError as error:
-        raise unsound(plan, first, error) from None
-
-
-def _prepared(source: Any, device: str, options: tuple[Any, ...]) -> Session:
-    """A session on the device, or on the CPU if the device is "auto" and CUDA does not work."""
-    if device != "auto":
-        return Session.__new__(Session)._begin(*_opened(device, source, options))
-    try:
-        return _prepared(source, "cuda", options)
-    except DeviceError as error:
-        return Session.__new__(Session)._begin(*_opened("cpu", source, options), fallback_reason=str(error))
-
-
-def _opened(device: str, source: Any, options: tuple[Any, ...]) -> tuple[Any, Any]:
-    """The extension that runs plans on a device, and its session."""
-    module, name = open_extension(device)
-    with own_errors(module):
-        return module, module.Session(source, name, *options)

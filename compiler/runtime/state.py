@@ -26,9 +26,25 @@ class State:
     states at the same time.
     """
 
-    def __init__(self, module: Any, runtime: Any) -> None:
+    _module: Any
+    _runtime: Any
+
+    def __init__(self) -> None:
         """`Session.new_state` makes states."""
-        self._module, self._runtime = module, runtime
+        raise TypeError("a program makes no State(): call new_state() of the session that runs with it")
+
+    @classmethod
+    def _of(cls, module: Any, runtime: Any) -> State:
+        """The state for an extension's object."""
+        state = cls.__new__(cls)
+        state._module, state._runtime = module, runtime
+        return state
+
+    def __copy__(self) -> State:
+        return self.copy()
+
+    def __deepcopy__(self, _: Any) -> State:
+        return self.copy()
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a state cannot be pickled: save it to a file, and load it into a state of the other process")
@@ -63,7 +79,7 @@ class State:
 
         Raises: as `reset`.
         """
-        return State(self._module, self._runtime.copy())
+        return State._of(self._module, self._runtime.copy())
 
     def truncate(self, length: int) -> None:
         """Keep the first `length` elements of every value along the axis that grows.
@@ -136,7 +152,7 @@ def made(
     held = [given for _, given, _ in pairs]
     named = [(name if _is_place(name, held) else symbol_of(name) or name, size) for name, size in chosen.items()]
     with own_errors(module):
-        return State(module, module.State(session, dict(first), named))
+        return State._of(module, module.State(session, dict(first), named))
 
 
 def _check_lengths(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import compiler
-from compiler.dynamo import FallbackWarning, RefusedGraph
+from compiler.dynamo import FallbackWarning, RefusedGraph, backend
 from compiler.dynamo.choices import Choices
 from tests.dynamo.checking import EXACT, candle, check, compiled, torch
 
@@ -51,7 +51,7 @@ REFUSED: dict[str, tuple[Any, tuple[int, ...], type[Exception], str]] = {
 def test_refused_graphs(name: str) -> None:
     function, shape, error, message = REFUSED[name]
     given = torch.randn(shape)
-    run = torch.compile(function, backend=candle, fullgraph=True)
+    run = torch.compile(function, backend=candle)
     results = []
     with pytest.warns(FallbackWarning, match=f"(?s)PyTorch runs a graph, because .*{message}") as warned:
         for each in (function, run, run):
@@ -61,7 +61,67 @@ def test_refused_graphs(name: str) -> None:
     check(results[1:], results[:1] * 2, EXACT)
     torch._dynamo.reset()
     with pytest.raises(error, match=message):
-        compiled(function)(given)
+        compiled(function, fullgraph=False)(given)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_in_a_full_graph_a_refusal_is_an_error(name: str) -> None:
+    function, shape, error, message = REFUSED[name]
+    given = torch.randn(shape)
+    run = torch.compile(function, backend=candle, fullgraph=True)
+    for _ in range(2):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", FallbackWarning)
+            with pytest.raises(error, match=message):
+                run(given)
+    torch._dynamo.reset()
+    allowed = torch.compile(function, backend=candle, fullgraph=True, options={"fallback": True})
+    torch.manual_seed(1)
+    with pytest.warns(FallbackWarning, match=message):
+        found = allowed(given)
+    torch.manual_seed(1)
+    check(found, function(given), EXACT)
+
+
+def test_the_error_of_a_full_graph_has_the_code_and_the_place() -> None:
+    with pytest.raises(compiler.CompileError) as caught:
+        torch.compile(volumes, backend=candle, fullgraph=True)(torch.randn(4))
+    (found,) = caught.value.diagnostics
+    assert found.code == "CC0301"
+    assert "test_refusals.py" in str(found.origin)
+
+
+def test_without_the_setting_of_dynamo_a_full_graph_falls_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another version of PyTorch may have other names."""
+    assert not backend._is_full_graph(), "dynamo compiles nothing now"
+    monkeypatch.setattr(backend, "InstructionTranslator", object())
+    with pytest.warns(FallbackWarning, match="airy_ai"):
+        torch.compile(no_translation, backend=candle, fullgraph=True)(torch.ones(4))
+
+
+def test_training_in_a_full_graph_is_an_error() -> None:
+    layer, given = nn.Linear(3, 2), torch.randn(4, 3)
+    with torch.enable_grad(), pytest.raises(RefusedGraph, match=r"need gradients, .*torch\.no_grad\(\)"):
+        torch.compile(layer, backend=candle, fullgraph=True)(given)
+
+
+def test_a_part_of_a_divided_module_falls_back() -> None:
+    """Without `fullgraph=True`, each graph has its own answer, also those after a graph break."""
+
+    def function(x: Any) -> Any:
+        y = x * 2
+        torch._dynamo.graph_break()
+        return random(y)
+
+    with pytest.warns(FallbackWarning, match="draws random numbers") as warned:
+        torch.compile(function, backend=candle)(torch.ones(3))
+    assert len(warned) == 1
+
+
+def test_the_advice_is_of_use() -> None:
+    """torch.compile has no argument `custom_translation_table`."""
+    with pytest.warns(FallbackWarning, match=r"export the module with compiler\.export\(…, custom_translation_table="):
+        torch.compile(no_translation, backend=candle)(torch.ones(4))
 
 
 def test_training_is_refused() -> None:

@@ -210,3 +210,16 @@ def test_a_program_may_give_its_own_translation(tmp_path: Path) -> None:
         TypeError, match="custom_translation_table: expected a dict of functions by operator, found list"
     ):
         compiler.export(module, (f32(3),), tmp_path / "m.onnx", custom_translation_table=[airy])  # type: ignore[arg-type]
+
+
+def test_arguments_of_torch_export_that_mean_nothing_here(tmp_path: Path) -> None:
+    for options, said in (
+        (
+            {"strict": True},
+            r"strict: leave it out, because PyTorch's exporter tries both modes; or .*\(…, strict=True\)",
+        ),
+        ({"preserve_module_call_signature": ("a",)}, "preserve_module_call_signature: leave it out, .* no modules"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            compiler.export(Function(torch.neg), (f32(3),), tmp_path / "m.onnx", **options)  # type: ignore[arg-type]
+    assert not list(tmp_path.iterdir())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -214,12 +215,21 @@ def test_the_programs_of_the_page_run(
 ) -> None:
     (tmp_path / "models").symlink_to(ROOT / "models")
     monkeypatch.chdir(tmp_path)
-    programs = re.findall(r"```python\n(.*?)```", (ROOT / "docs/serving.md").read_text(), re.DOTALL)
-    assert len(programs) == 2
-    for program in programs:
+    page = (ROOT / "docs/serving.md").read_text()
+    programs = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert len(programs) == 3
+    exec(programs[0], {})
+    (command,) = re.findall(r"^candlec batch .*$", page, re.MULTILINE)
+    with pytest.raises(SystemExit) as ended:
+        cli.main(shlex.split(command)[1:])
+    assert not ended.value.code
+    assert {each.name for each in (tmp_path / "logits").iterdir()} == {
+        each.name for each in (tmp_path / "results").iterdir()
+    }
+    for program in programs[1:]:
         exec(program.replace("8000", str(port)), {})
     shown = capsys.readouterr().out.splitlines()
-    assert "32 1000 (10,)" in shown and shown[-1] == "(2, 10)"
+    assert "100 rows" in shown and "32 1000 (10,)" in shown and shown[-1] == "(2, 10)"
 
 
 def test_requests_run_together(port: int) -> None:

@@ -24,7 +24,8 @@ from compiler.backend import PreparedModel
 from compiler.batch import Settings, Summary, largest_batch, run_batch
 from compiler.options import Precision
 from compiler.plan import StateInfo
-from compiler.ray import Predictor
+from compiler.ray import Predictor, deployment
+from compiler.ray import run_batch as run_on_ray
 from compiler.runtime.state import State
 
 
@@ -66,6 +67,11 @@ def sessions(plan: Plan, tensor: Any) -> None:
     session.run([tensor])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     session.run({"x": tensor}, as_="jax")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     session.run({"x": tensor}, output=["y"])  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    session(tensor, outputs=["y"], as_="dlpack", timeout=1.5, state=state, copy=True)
+    session(tensor, output=["y"])  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    session(tensor, as_="jax")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    session(tensor, copy="yes")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    State(1, 2)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 
 
 async def awaited(session: Session, tensor: Any) -> None:
@@ -142,6 +148,14 @@ def predictors(plan: Plan, tensor: np.ndarray) -> None:
     predictor = Predictor(plan, outputs=["y"], keep=["id"])
     assert_type(predictor({"x": tensor}), dict[str, np.ndarray[Any, Any]])
     Predictor(plan, output=["y"])  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    deployment(plan, max_batch_size=16, outputs=["y"], threads=1, num_replicas=2)
+    deployment(plan, threads="2")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    settings = Settings(outputs=["y"])
+    assert_type(run_on_ray(plan, ["rows.npz"], "results", settings, workers=2), Summary)
+    run_on_ray(plan, ["rows.npz"], "results", worker=2)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    assert_type(compiler.ray.Predictor(plan), Predictor)
+    assert_type(compiler.batch.run_batch(plan, ["rows.npz"], "results"), Summary)
+    compiler.dynamo.candle(plan)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 
 
 def onnxruntimes(tensor: np.ndarray) -> None:
