@@ -53,7 +53,7 @@ pub struct Settings<'a> {
 /// use candle_plan::{Error, Session, Value};
 ///
 /// # fn main() -> Result<(), Error> {
-/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/v1.plan");
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/plans/v1.plan");
 /// let session = Session::builder(path).threads(2).build()?;
 /// let inputs: Vec<String> = session.inputs().map(|(name, kind)| format!("{name}: {kind}")).collect();
 /// assert_eq!(inputs, ["x: float32 [batch, 4]"]);

@@ -39,7 +39,7 @@ use values::{hollow, length_of, packed, settled};
 /// use candle_plan::{Error, Request, Session, Value};
 ///
 /// # fn main() -> Result<(), Error> {
-/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/state.plan");
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/plans/state.plan");
 /// let session = Session::builder(path).build()?;
 /// let mut state = session.new_state()?;
 /// for rows in [3, 1] {
