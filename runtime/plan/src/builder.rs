@@ -150,8 +150,8 @@ impl<'a> SessionBuilder<'a> {
         Settings { device, threads, max_memory, memory, weights, custom, keep_constants }
     }
 
-    /// [`SessionBuilder::build`] with constants of 64 KiB and more that stay in the plan file. On the CPU, sessions with
-    /// the same file and equal options share the constants and their packed copies. Bytes are copied.
+    /// [`SessionBuilder::build`] with constants of 64 KiB and more that stay in the plan file. On the CPU, sessions of
+    /// the same file share the constants and their packed copies, unless only some of them have `low_memory`. Bytes are copied.
     ///
     /// # Errors
     /// As [`SessionBuilder::build`]; also if the file changes while it is read.

@@ -84,6 +84,7 @@ mod dry_run;
 mod dtype;
 mod epilogue;
 mod error;
+mod executable;
 mod execute;
 mod extent;
 mod form;

@@ -11,7 +11,7 @@ use alive::Alive;
 use listing::{takes, Listing};
 
 use crate::memory::bytes_held;
-use crate::prepare::Executable;
+use crate::executable::Executable;
 
 impl Executable {
     /// Describes the decisions of prepare.

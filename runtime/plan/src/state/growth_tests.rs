@@ -7,8 +7,8 @@ use serde_json::{json, Value as Json};
 use super::*;
 use crate::custom::CustomOps;
 use crate::device::Device;
+use crate::executable::Executable;
 use crate::kernel::Memory;
-use crate::prepare::Executable;
 use crate::testing::tensor;
 
 /// The batches of the caches, and the heads of each.
