@@ -130,7 +130,7 @@ def packaged(archive: Path) -> dict[str, bytes]:
     """The files of a package, by their paths in the crate."""
     with tarfile.open(archive) as opened:
         members = [(member, opened.extractfile(member)) for member in opened.getmembers()]
-    return {member.name.partition("/")[2]: file.read() for member, file in members if file is not None}
+        return {member.name.partition("/")[2]: file.read() for member, file in members if file is not None}
 
 
 def named_files(files: dict[str, bytes]) -> set[str]:
