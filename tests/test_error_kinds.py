@@ -22,7 +22,7 @@ from tests.fuzz_plan import sign
 from tests.state.models import cache_plan
 
 ROOT = Path(__file__).parent.parent
-GOLDEN = (ROOT / "tests/golden/v1.plan").read_bytes()
+GOLDEN = (ROOT / "runtime/plan/tests/plans/v1.plan").read_bytes()
 
 
 def model_of(graph: str) -> onnx.ModelProto:

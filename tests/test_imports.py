@@ -22,7 +22,7 @@ RUN = """
 import sys
 sys.modules |= dict.fromkeys({missing})  # as if they were not installed
 import compiler, numpy
-session = compiler.load("tests/golden/v1.plan")
+session = compiler.load("runtime/plan/tests/plans/v1.plan")
 with numpy.load("tests/golden/v1.npz") as arrays:
     outputs = session.run({{info.name: arrays[info.name] for info in session.inputs}})
     print(abs(outputs["y"] - arrays["y"]).max() < 1e-5)
@@ -113,6 +113,7 @@ OF_COMPILING = {"compiler._runtime", "compiler.frontend.load", "compiler.pipelin
 COMPARING = RUNNING | ONNX | {"onnxruntime"}
 OF_COMPARING = {"compiler.accuracy.reference", "compiler.runtime.session"}
 DIGITS = "models/digits.onnx"
+PLAN = "runtime/plan/tests/plans/v1.plan"
 QUICK = ("--threads", "1", "--seconds", "0.01")
 
 ZOO_VERBS = ("compare", "fetch", "index", "page", "precision", "run", "slice", "update")
@@ -122,16 +123,16 @@ ALLOWED: dict[tuple[str, ...], tuple[set[str], set[str]]] = {
     ("--version",): (LISTING, set()),
     ("explain", "CC0301"): (LISTING | {"rich"}, set()),
     ("run", "--help"): (RUNNING, set()),
-    ("run", "tests/golden/v1.plan"): (RUNNING, OF_A_RUN),
+    ("run", PLAN): (RUNNING, OF_A_RUN),
     ("batch", "--help"): (RUNNING, set()),
-    ("inspect", "tests/golden/v1.plan"): (RUNNING, OF_A_RUN),
+    ("inspect", PLAN): (RUNNING, OF_A_RUN),
     ("compile", DIGITS, "--dim", "batch=1", "-o", "{folder}/digits.plan"): (RUNNING | ONNX, OF_COMPILING),
     ("compile", DIGITS, "-o", "{folder}/digits.plan"): (RUNNING | ONNX, OF_COMPILING),
     ("check", DIGITS): (RUNNING | ONNX, OF_COMPILING),
     ("verify", "--help"): (RUNNING, set()),
     ("verify", DIGITS, "--threads", "1"): (COMPARING, OF_COMPILING | OF_COMPARING),
     ("bench", "--help"): (RUNNING, set()),
-    ("bench", "tests/golden/v1.plan", *QUICK): (RUNNING | ONNX, OF_A_RUN | OF_COMPARING | {"compiler.frontend.load"}),
+    ("bench", PLAN, *QUICK): (RUNNING | ONNX, OF_A_RUN | OF_COMPARING | {"compiler.frontend.load"}),
     ("bench", DIGITS, *QUICK): (COMPARING, OF_COMPILING | OF_COMPARING),
     ("export", "--help"): (LISTING | {"rich"}, set()),
     ("ops",): (RUNNING | ONNX, {"compiler._runtime", "compiler.plan"}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -118,12 +119,31 @@ def test_the_crate_of_plans_can_be_packaged(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=RUNTIME, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     for crate in crates:
-        with tarfile.open(tmp_path / f"package/{crate}-{version}.crate") as archive:
-            file = archive.extractfile(f"{crate}-{version}/Cargo.toml")
-            assert file is not None
-            manifest = tomllib.loads(file.read().decode())
+        files = packaged(tmp_path / f"package/{crate}-{version}.crate")
+        manifest = tomllib.loads(files["Cargo.toml"].decode())
         found = {each["version"] for name, each in manifest["dependencies"].items() if name in OWN}
         assert found <= {f"={version}"}, crate
+        assert not named_files(files) - {*files}, f"the code or an example of {crate} reads files outside the package"
+
+
+def packaged(archive: Path) -> dict[str, bytes]:
+    """The files of a package, by their paths in the crate."""
+    with tarfile.open(archive) as opened:
+        members = [(member, opened.extractfile(member)) for member in opened.getmembers()]
+        return {member.name.partition("/")[2]: file.read() for member, file in members if file is not None}
+
+
+def named_files(files: dict[str, bytes]) -> set[str]:
+    """The paths in the crate of the files that the code and the examples of a package include or open."""
+    of_crate = re.compile(r'env!\("CARGO_MANIFEST_DIR"\), *"/([^"]*)"')
+    of_file = re.compile(r'(?:include(?:_bytes|_str)?!\(|#\[path = )"([^"]*)"')
+    found = set()
+    for path, data in files.items():
+        if path.endswith(".rs"):
+            code = data.decode()
+            found |= {os.path.normpath(name) for name in of_crate.findall(code)}
+            found |= {os.path.normpath(Path(path).parent / name) for name in of_file.findall(code)}
+    return found
 
 
 def test_the_program_of_the_standin_shares_crates_with_the_runtime() -> None:

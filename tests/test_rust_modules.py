@@ -24,7 +24,7 @@ PLAN = [
     {"custom", "newer", "read", "verify"},
     {"cpu", "device", "gpu", "weights"},
     {"prepare"},
-    {"growing"},
+    {"executable", "growing"},
     {"dry_run", "execute", "gpu_run", "inputs", "inspect", "profile", "request", "slots"},
     {"session", "shared"},
     {"candle_tensors", "constants", "lend", "mapped", "state"},

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import onnx.parser
 import pytest
 
 import compiler
+from tests.state.models import cache_plan, rows
 
 ROOT = Path(__file__).parent.parent
 
@@ -105,8 +107,19 @@ def test_sessions_of_one_file_hold_packed_weights_once(tmp_path: Path) -> None:
     product(1e-6, 2048, 4096).save(path)
     command = [sys.executable, "-c", GROWTH, str(path)]
     found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    first, second, _, limited, clones = [int(size) for size in found.split()]
+    first, second, low, limited, clones = [int(size) for size in found.split()]
     weights = 4 * 2048 * 4096
-    assert second < weights / 8 < weights <= first
-    assert clones < weights / 8
-    assert limited >= weights, "other settings, another session"
+    assert max(second, limited, clones) < weights / 8 < weights <= first
+    assert low >= weights, "other packed weights"
+
+
+@pytest.mark.parametrize("limits", [(64, None), (None, 64)])
+def test_sessions_of_one_file_have_limits_of_their_own(tmp_path: Path, limits: tuple[int | None, ...]) -> None:
+    path = tmp_path / "cache.plan"
+    cache_plan().save(path)
+    sessions = [compiler.load(path, threads=1, max_memory=limit) for limit in limits]
+    for limit, session in zip(limits, sessions, strict=True):
+        expected = pytest.raises(compiler.RunError, match="max_memory") if limit else nullcontext()
+        with expected:
+            session.run(rows(0), state=session.new_state())
+        assert session.prepared().state[0].in_place == (limit is None)

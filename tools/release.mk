@@ -3,7 +3,7 @@
 # compares times. Cargo keeps the versions of its lock file, and removes packages that only crates outside the distribution
 # need, so `--locked` would fail. maturin runs zig, which links for an old glibc.
 
-.PHONY: build/source wheels sdist crates
+.PHONY: build/source wheels sdist crates embedding
 
 $(VENV)/.zig: $(BIN)/maturin
 	$(BIN)/pip install --quiet --disable-pip-version-check "maturin[zig]>=1.9,<2"
@@ -37,3 +37,15 @@ sdist: build/source ## build the source distribution, install it with pip in a n
 CRATES := candle-plan candle-plan-derive candle-plan-descriptors candle-plan-device candle-plan-kernels candle-plan-memory
 crates: ## package the crates for Rust programs in build/crates/package, and compile the packages
 	cd runtime && cargo package --locked --target-dir ../build/crates $(CRATES:%=--package %)
+
+# The program has a workspace of its own. It gets the versions of the packages that the tests use.
+EMBEDDING := --release --manifest-path examples/embedding/Cargo.toml --target-dir build/embedding
+embedding: ## build examples/embedding with all operators and without the optional ones, and print the sizes (a quarter of an hour)
+	cp runtime/Cargo.lock examples/embedding/Cargo.lock
+	$(SAY) "Building the program with all operators"
+	cargo build $(EMBEDDING)
+	install build/embedding/release/embedding build/embedding/with-all-operators
+	$(SAY) "Building the program without the optional operators"
+	cargo build $(EMBEDDING) --no-default-features
+	install build/embedding/release/embedding build/embedding/without-optional-operators
+	@stat --format "%s %n" build/embedding/with* | awk '{ printf "%5.1f MB  %s\n", $$1 / 1e6, $$2 }'

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from compiler.ir.symbols import shown
 
-__all__ = ["Alternative", "Prepared", "PreparedStep", "PreparedValue"]
+__all__ = ["Alternative", "Prepared", "PreparedPair", "PreparedStep", "PreparedValue"]
 
 
 @dataclass(frozen=True)
@@ -81,12 +81,27 @@ class PreparedStep:
 
 
 @dataclass(frozen=True)
+class PreparedPair:
+    """A pair of the state: an output of a run, and the input of the next run that takes it.
+
+    If `in_place` is true, a run with a state writes only the new rows, into the memory of the state. `copies` lists the
+    indices of the steps that still read a copy of the whole value.
+    """
+
+    output: str
+    input: str
+    in_place: bool
+    copies: list[int]
+
+
+@dataclass(frozen=True)
 class Prepared:
     """A plan after prepare.
 
     `isa` is the instruction set of the kernels, and `block` the number of channels in a block. `constant_bytes` is the
     size of constants that are not packed, and `packed_bytes` the size of packed constants. `peak_bytes` is the largest
-    `alive_bytes`. `unknown_steps` is the number of the plan's own steps without `alive_bytes`.
+    `alive_bytes`. `unknown_steps` is the number of the plan's own steps without `alive_bytes`. `state` lists the pairs
+    of the state.
     """
 
     isa: str
@@ -96,6 +111,7 @@ class Prepared:
     peak_bytes: int
     unknown_steps: int
     steps: list[PreparedStep]
+    state: list[PreparedPair] = field(default_factory=list)
 
     @property
     def operations(self) -> int:
@@ -111,7 +127,8 @@ class Prepared:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Prepared:
         """The prepared plan from the runtime's JSON."""
-        return cls(**{**data, "steps": [_step(step) for step in data["steps"]]})
+        state = [PreparedPair(**pair) for pair in data["state"]]
+        return cls(**{**data, "steps": [_step(step) for step in data["steps"]], "state": state})
 
 
 def _step(data: dict[str, Any]) -> PreparedStep:

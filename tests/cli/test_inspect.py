@@ -11,6 +11,7 @@ import onnx.parser
 import pytest
 
 from tests.cli.command import run
+from tests.state.models import cache_plan
 
 
 @pytest.mark.parametrize("file", ["echo.onnx", "echo.plan"])
@@ -125,3 +126,15 @@ def test_the_advice_on_unknown_memory_is_possible(folder: Path, capsys: pytest.C
         assert re.search(expected, capsys.readouterr().out)
     assert run("inspect", "--prepared", "found.plan", "--dim", "n=4") == 2
     assert "a plan is compiled: inspect the model with --dim" in capsys.readouterr().err
+
+
+def test_inspect_says_which_values_of_a_state_change_in_place(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cache_plan(optimize=False).save("cache.plan")
+    assert run("inspect", "--prepared", "cache.plan") == 0
+    said = capsys.readouterr().out
+    assert "state: 1 of 2 values change in place; each run makes these anew: state_out\n" in said
+    assert re.search(r"^each run copies present_x for step \d, Transpose$", said, re.MULTILINE)
+    assert run("inspect", "--prepared", "cache.plan", "--json") == 0
+    first, second = json.loads(capsys.readouterr().out)["state"]
+    assert second == {"output": "state_out", "input": "state", "in_place": False, "copies": []}
+    assert (first["output"], first["in_place"], len(first["copies"])) == ("present_x", True, 1)

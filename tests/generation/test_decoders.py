@@ -24,7 +24,15 @@ def assert_same_text(model: Any, plan: compiler.Plan) -> None:
     expected = generated(model)
     assert len({*expected}) >= DISTINCT
     session = compiler.load(plan, threads=2)
+    assert_in_place(session)
     assert list(islice(generate(session, PROMPT[0].tolist(), np.argmax), COUNT)) == expected
+
+
+def assert_in_place(session: compiler.Session) -> None:
+    """A run writes only the new rows of each cache, and no step reads a copy of the others."""
+    pairs = session.prepared().state
+    assert [pair.output for pair in pairs] == names("present")
+    assert {(pair.in_place, *pair.copies) for pair in pairs} == {(True,)}
 
 
 @pytest.mark.parametrize("family", FAMILIES)

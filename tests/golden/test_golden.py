@@ -1,7 +1,8 @@
 """Models in ONNX's text form, and their plans. `make bless` accepts a change.
 
-`v1.plan` is a plan of version 1. Every later version must read it. `rows.plan` is one whose rows have different
-results, `weights.plan` one that keeps its weights, and `custom.plan` one with a custom operator, for tests in Rust.
+The folder of `PLANS` is in the Rust crate, whose tests and examples read these plans. `v1.plan` is a plan of version 1.
+Every later version must read it. `rows.plan` is one whose rows have different results, `weights.plan` one that keeps
+its weights, `state.plan` one with a state, and `custom.plan` one with a custom operator.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from compiler.pipeline import optimize, passes
 from compiler.plan.show import show
 
 FOLDER = Path(__file__).parent
+PLANS = FOLDER.parents[1] / "runtime/plan/tests/plans"
 MODELS = sorted((FOLDER / "models").glob("*.onnxtxt"))
 
 
@@ -44,7 +46,7 @@ def test_passes_are_idempotent(path: Path) -> None:
 
 
 def test_version_1_is_read() -> None:
-    plan = compiler.Plan.load(FOLDER / "v1.plan")
+    plan = compiler.Plan.load(PLANS / "v1.plan")
     with np.load(FOLDER / "v1.npz") as arrays:
         case = dict(arrays)
     session = compiler.load(plan, threads=1)
@@ -54,7 +56,7 @@ def test_version_1_is_read() -> None:
 
 
 def test_the_rows_of_the_plan_for_rust_differ() -> None:
-    random, session = np.random.default_rng(0), compiler.load(FOLDER / "rows.plan", threads=1)
+    random, session = np.random.default_rng(0), compiler.load(PLANS / "rows.plan", threads=1)
     inner, outer = (random.standard_normal(shape).astype(np.float32) for shape in ((4, 32), (32, 3)))
     x = random.standard_normal((6, 4)).astype(np.float32)
     found = session.run({"x": x})["y"]

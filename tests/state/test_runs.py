@@ -220,3 +220,15 @@ def test_states_of_asyncio(session: compiler.Session) -> None:
     for number, found in zip((0, 50), asyncio.run(main()), strict=True):
         for one, other in zip(found, expected(session, [rows(number + step) for step in range(5)]), strict=True):
             assert_same(one, {"y": other["y"]})
+
+
+def test_prepare_says_which_values_change_in_place() -> None:
+    def pairs(**options: Any) -> list[tuple[str, str, bool, list[str]]]:
+        found = compiler.load(cache_plan(**options)).prepared()
+        ops = {step.index: step.op for step in found.steps}
+        return [(pair.output, pair.input, pair.in_place, [ops[at] for at in pair.copies]) for pair in found.state]
+
+    mean = ("state_out", "state", False, [])
+    assert pairs() == [("present_x", "past_x", True, []), mean]
+    assert pairs(optimize=False) == [("present_x", "past_x", True, ["Transpose"]), mean]
+    assert pairs(max_memory=1 << 20) == [("present_x", "past_x", False, []), mean]

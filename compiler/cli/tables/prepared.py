@@ -49,6 +49,20 @@ def show_prepared(prepared: Prepared, way: str) -> None:
     elif not known:
         line += megabytes(0)
     console.print(line, soft_wrap=True)
+    if prepared.state:
+        _show_state(prepared)
+
+
+def _show_state(prepared: Prepared) -> None:
+    """Print how many values of the state change in place, which do not, and which steps read copies."""
+    new = [pair.output for pair in prepared.state if not pair.in_place]
+    line = f"state: {len(prepared.state) - len(new)} of {len(prepared.state)} values change in place"
+    console.print(line + (f"; each run makes these anew: {', '.join(new)}" if new else ""), soft_wrap=True)
+    ops = {step.index: step.op for step in prepared.steps if step.depth == 0 and not step.added}
+    for pair in prepared.state:
+        if pair.copies:
+            steps = " and ".join(f"step {index}, {ops[index]}" for index in pair.copies)
+            console.print(f"each run copies {pair.output} for {steps}", soft_wrap=True)
 
 
 def _unbounded(steps: Sequence[PreparedStep]) -> str:

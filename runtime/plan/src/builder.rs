@@ -24,7 +24,7 @@ use crate::weights::Weights;
 /// use candle_plan::{Error, ErrorKind, Session};
 ///
 /// # fn main() -> Result<(), Error> {
-/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/v1.plan");
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/plans/v1.plan");
 /// let session = Session::builder(path).device("cpu").threads(2).max_memory(1 << 30).build()?;
 /// assert_eq!((session.device(), session.threads()), ("cpu", 2));
 ///
@@ -150,8 +150,8 @@ impl<'a> SessionBuilder<'a> {
         Settings { device, threads, max_memory, memory, weights, custom, keep_constants }
     }
 
-    /// [`SessionBuilder::build`] with constants of 64 KiB and more that stay in the plan file. On the CPU, sessions with
-    /// the same file and equal options share the constants and their packed copies. Bytes are copied.
+    /// [`SessionBuilder::build`] with constants of 64 KiB and more that stay in the plan file. On the CPU, sessions of
+    /// the same file share the constants and their packed copies, unless only some of them have `low_memory`. Bytes are copied.
     ///
     /// # Errors
     /// As [`SessionBuilder::build`]; also if the file changes while it is read.
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
     use crate::value::Array;
 
-    const PLAN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/v1.plan");
+    const PLAN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/plans/v1.plan");
 
     fn x() -> Value {
         Array::new(vec![0f32; 4], &[1, 4]).expect("four numbers").into()

@@ -34,7 +34,7 @@ impl Session {
     /// use candle_plan::Session;
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/weights.plan");
+    /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/plans/weights.plan");
     /// let session = Session::builder(path).keep_constants().build()?;
     /// assert_eq!(session.constant("bias")?.to_vec1::<f32>()?, [0.0, 1.0, 2.0]);
     /// # Ok(())

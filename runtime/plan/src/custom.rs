@@ -35,7 +35,7 @@ use crate::value::{Array, Value};
 /// }
 ///
 /// # fn main() -> Result<()> {
-/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/custom.plan");
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/plans/custom.plan");
 /// let session = Session::builder(path).custom_op("example::Scale", Scale).build()?;
 /// let outputs = session.run_named([("x", Value::new(vec![1f32, 2.0], &[1, 2])?)])?;
 /// assert_eq!(outputs["y"].read::<f32>()?, [2.0, 4.0]);

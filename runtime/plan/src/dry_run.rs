@@ -13,13 +13,14 @@ use serde::Serialize;
 
 use crate::device::{Device, Reason};
 use crate::error::Result;
+use crate::executable::Executable;
 use crate::execute::{KernelRun, Observer, Seen};
 use crate::form::Estimate;
 use crate::ids::StepId;
 use crate::kernel::Call;
 use crate::layout::Layout;
 use crate::memory::type_of;
-use crate::prepare::{Executable, Mark, PreparedBlock, PreparedStep};
+use crate::prepare::{Mark, PreparedBlock, PreparedStep};
 use crate::profile::work_of;
 use crate::types::{Type, Types};
 use crate::value::Value;

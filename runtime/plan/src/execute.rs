@@ -7,13 +7,14 @@ use smallvec::SmallVec;
 
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Place, Result};
+use crate::executable::Executable;
 use crate::gpu_run::{Outputs, Places};
 use crate::growing::{self, Growing};
 use crate::ids::BlockId;
 use crate::interrupt::{Stop, Watch};
 use crate::kernel::{Blocks, Call, Input};
 use crate::memory::Bound;
-use crate::prepare::{Executable, Mark, NodeId, Operand, PreparedBlock, PreparedStep};
+use crate::prepare::{Mark, NodeId, Operand, PreparedBlock, PreparedStep};
 use crate::request::{Request, Wanted};
 use crate::size::beyond;
 use crate::slots::{pass, skip, take, Outline, Slots, Spare};
@@ -46,7 +47,7 @@ impl Executable {
     }
 
     /// Like [`Executable::run_request`], but the results from index `kept` on stay on the device, for a state. The values
-    /// that change in place are in `growing`.
+    /// that change in place are in `growing`. With a memory limit, none changes in place.
     pub(crate) fn run_keeping(
         &self,
         inputs: Vec<Value>,
@@ -56,7 +57,7 @@ impl Executable {
     ) -> Result<Vec<Value>> {
         let wanted = request.only.map(|only| Wanted::new(&self.main, only)).transpose()?;
         let (watch, places) = (Watch::new(request.stop, request.deadline), Places { given: request.place, kept });
-        let spare = Spare::default();
+        let (spare, growing) = (Spare::default(), growing.filter(|_| self.max_memory.is_none()));
         Run { executable: self, threads, watch, observer: None, places, wanted, growing, spare }.on_device(inputs)
     }
 
@@ -138,7 +139,7 @@ impl Blocks for Nested<'_> {
     fn run(&self, id: BlockId, inputs: &mut Vec<Value>, outputs: &mut Vec<Value>) -> Result<()> {
         let block = self.step.blocks.get(id.at()).ok_or_else(|| Error::op(format!("there is no block {id}")))?;
         block.check(id, inputs)?;
-        let bound = self.run.executable.plan.max_memory.map(|_| self.run.bound(inputs));
+        let bound = self.run.executable.max_memory.map(|_| self.run.bound(inputs));
         self.run.steps(block, None, (inputs, outputs), bound.as_ref()).map_err(|error| self.place(error, id))
     }
 }
@@ -185,7 +186,7 @@ impl Run<'_> {
             && (self.places.given == Outputs::Device
                 || self.is_kept(step)
                 || self.observer.is_none_or(|observer| !observer.sees_deliveries())
-                    && self.executable.plan.max_memory.is_none())
+                    && self.executable.max_memory.is_none())
     }
 
     /// Whether every result that a step delivers stays on the device.
@@ -202,7 +203,7 @@ impl Run<'_> {
     fn plan(&self, mut inputs: Vec<Value>) -> Result<Vec<Value>> {
         let (main, wanted, mut outputs) = (&self.executable.main, self.wanted.as_ref(), Vec::new());
         let lists = (&mut inputs, &mut outputs);
-        match self.executable.plan.max_memory {
+        match self.executable.max_memory {
             None => self.steps(main, wanted, lists, None)?,
             Some(bytes) => buffer::within(bytes, || self.steps(main, wanted, lists, Some(&self.bound(&[]))))?,
         }

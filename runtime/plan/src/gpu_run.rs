@@ -5,7 +5,7 @@ use candle_plan_kernels::threads::Threads;
 
 use crate::array::transfer::{downloaded, upload};
 use crate::error::{Error, Result};
-use crate::prepare::Executable;
+use crate::executable::Executable;
 use crate::value::{Array, Value};
 
 /// Where the tensors among a run's outputs go.

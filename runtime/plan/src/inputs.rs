@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use smallvec::SmallVec;
 
 use crate::error::{Error, Result};
-use crate::prepare::Executable;
+use crate::executable::Executable;
 use crate::types::{Dim, Type};
 use crate::value::Value;
 

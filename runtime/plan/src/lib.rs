@@ -6,7 +6,7 @@
 //! use candle_plan::{Error, Session, Value};
 //!
 //! # fn main() -> Result<(), Error> {
-//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/v1.plan");
+//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/plans/v1.plan");
 //! let session = Session::builder(path).threads(2).build()?;
 //! let x = Value::new(vec![0f32; 4], &[1, 4])?;
 //! let outputs = session.run_named([("x", x)])?;
@@ -25,7 +25,7 @@
 //! use candle_plan::Session;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/v1.plan");
+//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/plans/v1.plan");
 //! let features = Session::builder(path).build()?;
 //! let rows = Tensor::zeros((3, 4), DType::F32, &Device::Cpu)?;
 //! assert_eq!(features.forward(&rows)?.dims(), [3, 2]);
@@ -84,6 +84,7 @@ mod dry_run;
 mod dtype;
 mod epilogue;
 mod error;
+mod executable;
 mod execute;
 mod extent;
 mod form;

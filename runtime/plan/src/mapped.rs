@@ -2,11 +2,13 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 
 use candle_plan_memory::mapping::while_unchanged;
 
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
+use crate::executable::Executable;
 use crate::kernel::Memory;
 use crate::session::{Session, Settings};
 use crate::shared::{self, Key};
@@ -14,8 +16,8 @@ use crate::shared::{self, Key};
 #[doc(hidden)]
 impl Session {
     /// [`Session::load`] of a plan file. Large constants stay in the file. Another file may take its name, for example
-    /// when the model is compiled again. On the CPU, all sessions with the same file, `max_memory` and `memory` share the
-    /// constants and their packed copies.
+    /// when the model is compiled again. On the CPU, all sessions with the same file and `memory` share the constants and
+    /// their packed copies.
     ///
     /// # Errors
     /// As [`Session::load`], and [`Error::Read`] if the file cannot be opened, or changes while it is loaded.
@@ -49,8 +51,9 @@ impl Session {
         let file = File::open(path).map_err(unreadable)?;
         let metadata = file.metadata().map_err(unreadable)?;
         let shares = settings.device == Device::Cpu.name() && settings.weights.is_none() && !settings.keep_constants;
-        let key = Key::of(&metadata, settings.max_memory, settings.memory).filter(|_| shares);
-        if let Some(executable) = key.as_ref().and_then(shared::find) {
+        let key = Key::of(&metadata, settings.memory).filter(|_| shares);
+        if let Some(prepared) = key.as_ref().and_then(shared::find) {
+            let executable = Arc::new(Executable::limited(prepared, settings.max_memory));
             return Session::sharing(executable, Device::open(settings.device)?, settings.threads);
         }
         let load = |mapping| Session::prepare(|| crate::read::read_file(&file, mapping), settings);

@@ -9,12 +9,13 @@ use serde::Serialize;
 
 use crate::device::{Device, Reason};
 use crate::error::Result;
+use crate::executable::Executable;
 use crate::execute::{KernelRun, Observer, Seen};
 use crate::form::KernelForm;
 use crate::interrupt::Stop;
 use crate::kernel::Call;
 use crate::memory::type_of;
-use crate::prepare::{Executable, Mark, PreparedBlock, PreparedStep};
+use crate::prepare::{Mark, PreparedBlock, PreparedStep};
 use crate::types::Type;
 use crate::value::held::storages;
 use crate::value::Value;

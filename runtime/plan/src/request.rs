@@ -14,7 +14,7 @@ use crate::prepare::{NodeId, Operand, PreparedBlock};
 /// use candle_plan::{Error, ErrorKind, Request, Session, Value};
 ///
 /// # fn main() -> Result<(), Error> {
-/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/v1.plan");
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/plans/v1.plan");
 /// let session = Session::builder(path).build()?;
 /// let x = Value::new(vec![0f32; 4], &[1, 4])?;
 /// let within_a_minute = Request { deadline: Some(Instant::now() + Duration::from_secs(60)), ..Request::default() };

@@ -12,12 +12,13 @@ use crate::custom::{self, CustomOps};
 use crate::device::Device;
 use crate::dry_run::StepCommands;
 use crate::error::{Error, Result};
+use crate::executable::Executable;
 use crate::inputs::ordered;
 use crate::inspect::Prepared;
 use crate::interrupt::Stop;
 use crate::kernel::Memory;
 use crate::plan::Plan;
-use crate::prepare::{Executable, PlacedStep};
+use crate::prepare::{PlacedStep, PreparedPlan};
 use crate::profile::StepTime;
 use crate::request::Request;
 use crate::shared::{self, Key};
@@ -53,7 +54,7 @@ pub struct Settings<'a> {
 /// use candle_plan::{Error, Session, Value};
 ///
 /// # fn main() -> Result<(), Error> {
-/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/v1.plan");
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/plans/v1.plan");
 /// let session = Session::builder(path).threads(2).build()?;
 /// let inputs: Vec<String> = session.inputs().map(|(name, kind)| format!("{name}: {kind}")).collect();
 /// assert_eq!(inputs, ["x: float32 [batch, 4]"]);
@@ -117,11 +118,12 @@ impl Session {
         Ok(Session { executable, device, threads, constants: None })
     }
 
-    /// Shares the executable with later sessions of a file, or takes that of a session that was faster. A session with
+    /// Shares the prepared plan with later sessions of a file, or takes that of a session that was faster. A session with
     /// custom operators shares nothing, because another one may have other implementations.
     pub(crate) fn shared(mut self, key: Key) -> Session {
         if self.custom_ops().is_empty() {
-            self.executable = shared::keep(key, self.executable);
+            let prepared = shared::keep(key, self.executable.prepared().clone());
+            self.executable = Arc::new(Executable::limited(prepared, self.executable.max_memory));
         }
         self
     }
@@ -140,11 +142,11 @@ impl Session {
         let threads = started(settings.threads.unwrap_or_else(|| usable_processors().min(MAX_THREADS)))?;
         let none = CustomOps::new();
         let custom = settings.custom.unwrap_or(&none);
-        let (mut plan, constants) = replaced(read()?, settings.weights)?;
+        let (plan, constants) = replaced(read()?, settings.weights)?;
         custom.check(&plan)?;
         let kept = settings.keep_constants.then(|| Arc::new(plan.arrays(&constants)));
-        plan.max_memory = plan.max_memory.into_iter().chain(settings.max_memory).min();
-        let executable = Executable::prepare(plan, constants, &device, settings.memory, custom)?;
+        let prepared = PreparedPlan::prepare(plan, constants, &device, settings.memory, custom)?;
+        let executable = Executable::limited(Arc::new(prepared), settings.max_memory);
         Ok(Session { executable: Arc::new(executable), device, threads, constants: kept })
     }
 

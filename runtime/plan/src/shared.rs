@@ -1,4 +1,4 @@
-//! Prepared plan files that several sessions share.
+//! Prepared plan files that several sessions on the CPU share.
 
 use std::fs::Metadata;
 use std::sync::{Arc, Weak};
@@ -6,20 +6,19 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use crate::kernel::Memory;
-use crate::prepare::Executable;
+use crate::prepare::PreparedPlan;
 
-/// The executables of the plan files that sessions of this process have opened. Those without a session are gone.
-static OPENED: Mutex<Vec<(Key, Weak<Executable>)>> = Mutex::new(Vec::new());
+/// The prepared plans of the files that sessions of this process have opened. Those without a session are gone.
+static OPENED: Mutex<Vec<(Key, Weak<PreparedPlan>)>> = Mutex::new(Vec::new());
 
-/// The state of a plan file and the settings that change what a session prepares. Executables of equal keys are equal.
+/// The state of a plan file and the setting that changes what a session prepares. Prepared plans of equal keys are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Key {
     file: FileState,
-    max_memory: Option<usize>,
     memory: Memory,
 }
 
-/// The state of a file at one time. Two files with equal states have the same bytes: an executable keeps its file open if it
+/// The state of a file at one time. Two files with equal states have the same bytes: a prepared plan keeps its file open if it
 /// maps it, and then no other file gets the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct FileState {
@@ -60,24 +59,24 @@ impl FileState {
 
 impl Key {
     /// The key of a plan file that a session on the CPU opens; `None` if the system does not identify files.
-    pub fn of(file: &Metadata, max_memory: Option<usize>, memory: Memory) -> Option<Key> {
-        Some(Key { file: FileState::of(file)?, max_memory, memory })
+    pub fn of(file: &Metadata, memory: Memory) -> Option<Key> {
+        Some(Key { file: FileState::of(file)?, memory })
     }
 }
 
-/// Returns the executable of a key, if a session holds it.
-pub(crate) fn find(key: &Key) -> Option<Arc<Executable>> {
+/// Returns the prepared plan of a key, if a session holds it.
+pub(crate) fn find(key: &Key) -> Option<Arc<PreparedPlan>> {
     OPENED.lock().iter().find(|(other, _)| other == key).and_then(|(_, held)| held.upgrade())
 }
 
-/// Keeps an executable for later sessions, as long as a session holds it. Returns the executable of a session that was
-/// faster, if there is one.
-pub(crate) fn keep(key: Key, executable: Arc<Executable>) -> Arc<Executable> {
+/// Keeps a prepared plan for later sessions, as long as a session holds it. Returns the plan of a session that was faster, if
+/// there is one.
+pub(crate) fn keep(key: Key, prepared: Arc<PreparedPlan>) -> Arc<PreparedPlan> {
     let mut opened = OPENED.lock();
     opened.retain(|(_, held)| held.strong_count() > 0);
     if let Some(faster) = opened.iter().find(|(other, _)| *other == key).and_then(|(_, held)| held.upgrade()) {
         return faster;
     }
-    opened.push((key, Arc::downgrade(&executable)));
-    executable
+    opened.push((key, Arc::downgrade(&prepared)));
+    prepared
 }

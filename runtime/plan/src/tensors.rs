@@ -31,7 +31,7 @@ impl Session {
     /// use candle_plan::Session;
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/v1.plan");
+    /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/plans/v1.plan");
     /// let session = Session::builder(path).build()?;
     /// let x = Tensor::zeros((1, 4), DType::F32, &Device::Cpu)?;
     /// let outputs = session.run_tensors([("x", &x)])?;
@@ -109,7 +109,7 @@ mod tests {
 
     use super::*;
 
-    const PLAN: &[u8] = include_bytes!("../../../tests/golden/rows.plan");
+    const PLAN: &[u8] = include_bytes!("../tests/plans/rows.plan");
 
     fn session() -> Session {
         Session::from_bytes(PLAN).threads(1).build().expect("a sound plan")

@@ -21,24 +21,24 @@ use candle_nn::{seq, Activation};
 use candle_plan::{CustomCall, Error, ErrorKind, Session, Value, Weights};
 
 /// A plan with the step `y = example::Scale <factor = 2> (x)`, where `x` and `y` are float32 `[n, 2]`.
-const SCALED: &[u8] = include_bytes!("../../../tests/golden/custom.plan");
+const SCALED: &[u8] = include_bytes!("plans/custom.plan");
 
 #[test]
 fn a_plan_runs_on_zeros() {
-    let report = run::run(include_bytes!("../../../tests/golden/v1.plan")).unwrap();
+    let report = run::run(include_bytes!("plans/v1.plan")).unwrap();
     let expected = "input x: float32 [batch, 4]\noutput y: [1, 2] [0.500, 0.500] …\n";
     assert_eq!(report, expected);
 }
 
 #[test]
 fn a_plan_is_a_layer() {
-    let report = module::run(include_bytes!("../../../tests/golden/v1.plan")).unwrap();
+    let report = module::run(include_bytes!("plans/v1.plan")).unwrap();
     assert_eq!(report, "classes [3, 5], with sums [1.000, 1.000, 1.000]\n");
 }
 
 #[test]
 fn a_session_is_a_layer_of_candle_nn() {
-    let session = Session::from_bytes(include_bytes!("../../../tests/golden/rows.plan")).threads(1).build().unwrap();
+    let session = Session::from_bytes(include_bytes!("plans/rows.plan")).threads(1).build().unwrap();
     let x = Tensor::new(&[[-1f32, 2.0, -3.0, 4.0], [0.5, 0.0, -0.5, 1.0]], &Device::Cpu).unwrap();
     let alone: Vec<Vec<f32>> = session.forward(&x).unwrap().to_vec2().unwrap();
     assert_eq!(session.forward_t(&x, true).unwrap().to_vec2::<f32>().unwrap(), alone, "training changes nothing");
@@ -49,7 +49,7 @@ fn a_session_is_a_layer_of_candle_nn() {
 
 #[test]
 fn a_layer_has_one_input_and_one_output() {
-    let session = Session::from_bytes(include_bytes!("../../../tests/golden/state.plan")).threads(1).build().unwrap();
+    let session = Session::from_bytes(include_bytes!("plans/state.plan")).threads(1).build().unwrap();
     let error = session.forward(&Tensor::zeros((1, 4), DType::F32, &Device::Cpu).unwrap()).unwrap_err().to_string();
     assert!(error.contains("a layer has one input and one output, and the plan has 2 and 2"), "{error}");
 }
@@ -61,7 +61,7 @@ fn other_bytes_are_an_error() {
 
 #[test]
 fn a_plan_runs_with_a_state() {
-    let report = state::run(include_bytes!("../../../tests/golden/state.plan")).unwrap();
+    let report = state::run(include_bytes!("plans/state.plan")).unwrap();
     let expected = "present_x becomes past_x, which grows along axis Some(0)\n\
         y [3, 3], and a state of length Some(3) and 48 bytes\n\
         y [1, 4], and a state of length Some(4) and 64 bytes\n\
@@ -72,13 +72,13 @@ fn a_plan_runs_with_a_state() {
 
 #[test]
 fn a_plan_without_state_is_an_error() {
-    let error = state::run(include_bytes!("../../../tests/golden/v1.plan")).unwrap_err();
+    let error = state::run(include_bytes!("plans/v1.plan")).unwrap_err();
     assert!(error.to_string().starts_with("the plan has no state"), "{error}");
 }
 
 #[test]
 fn a_plan_runs_with_other_weights() {
-    let plan = include_bytes!("../../../tests/golden/weights.plan");
+    let plan = include_bytes!("plans/weights.plan");
     let own = weights::run(plan, None).unwrap();
     let stored = "weight: float32 [3, 4], with the sum 12 in the plan\nbias: float32 [3], with the sum 3 in the plan\n";
     assert_eq!(own, format!("{stored}y [4.0, 5.0, 6.0]\n"));
@@ -93,7 +93,7 @@ fn a_plan_runs_with_other_weights() {
 
 #[test]
 fn constants_are_tensors_by_name() {
-    let plan = include_bytes!("../../../tests/golden/weights.plan");
+    let plan = include_bytes!("plans/weights.plan");
     let stored = Session::from_bytes(plan).constants().unwrap();
     assert_eq!(stored.keys().collect::<Vec<_>>(), ["bias", "weight"]);
     assert_eq!(stored["bias"].to_vec1::<f32>().unwrap(), [0.0, 1.0, 2.0]);

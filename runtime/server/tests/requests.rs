@@ -8,7 +8,7 @@ use std::thread::{spawn, JoinHandle};
 use serde_json::{json, Value};
 
 /// The plan `float32 x [batch, 4] -> float32 y [batch, 3]`.
-const PLAN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/rows.plan");
+const PLAN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../plan/tests/plans/rows.plan");
 /// Longer than a test.
 const HOUR: &str = "3600000";
 

@@ -2,24 +2,25 @@
 
 use std::ops::Range;
 
-use super::problem::{tile, Attends, Dims, Guard, Mask, Packed, Problem, Stage, MOST};
+use super::elements::{Attends, Stored};
+use super::problem::{tile, Dims, Guard, Mask, Packed, Problem, Stage, MOST};
 use super::rows::{add_bias, choose, dots, mix, multiply_rows, scale};
 use crate::gemm::ProductSizes;
 use crate::isa::Isa;
 use crate::scratch::Scratch;
 
 /// One head of one batch.
-pub(super) struct Head<'a, R> {
-    problem: &'a Problem<'a, R>,
+pub(super) struct Head<'a, R, S> {
+    problem: &'a Problem<'a, R, S>,
     isa: Isa,
     batch: usize,
     head: usize,
     packed: Option<&'a Packed>,
 }
 
-impl<'a, R: Attends> Head<'a, R> {
+impl<'a, R: Attends, S: Stored<R>> Head<'a, R, S> {
     /// Creates a head, counted over all batches, with its packed keys and values if they exist.
-    pub fn new(problem: &'a Problem<'a, R>, isa: Isa, head: usize, packed: Option<&'a Packed>) -> Head<'a, R> {
+    pub fn new(problem: &'a Problem<'a, R, S>, isa: Isa, head: usize, packed: Option<&'a Packed>) -> Head<'a, R, S> {
         Head { problem, isa, batch: head / problem.dims.heads, head: head % problem.dims.heads, packed }
     }
 
@@ -28,30 +29,31 @@ impl<'a, R: Attends> Head<'a, R> {
         let Dims { keys, width, .. } = self.problem.dims;
         let tile = tile(&self.problem.dims);
         let mut scores = Scratch::filled(R::ZERO, tile.saturating_mul(keys));
+        let mut block = Scratch::new();
         for first in queries.clone().step_by(tile) {
             let (rows, at) = (tile.min(queries.end - first), first - queries.start);
             // Scores that are returned must be complete.
             let keys = if kept.is_some() { keys } else { self.reach(first..first + rows) };
             let scores = &mut scores[..rows * keys];
-            self.multiply_keys(first, rows, scores);
+            self.multiply_keys(first, rows, scores, &mut block);
             let mut factors = [R::ONE; MOST];
             self.finish(first, keys, scores, &mut factors[..rows], kept.is_some(), |stage, scores| {
                 if let Some((_, kept)) = kept.as_mut().filter(|(wanted, _)| *wanted == stage) {
                     kept[at * keys..][..rows * keys].copy_from_slice(scores);
                 }
             });
-            self.mix(scores, &factors[..rows], &mut out[at * width..][..rows * width]);
+            self.mix(scores, &factors[..rows], &mut out[at * width..][..rows * width], &mut block);
         }
     }
 
     /// `out = factors · scores · values`, with one factor per row of scores.
-    fn mix(&self, scores: &mut [R], factors: &[R], out: &mut [R]) {
-        self.multiply_values(factors.len(), scores, out);
+    fn mix(&self, scores: &mut [R], factors: &[R], out: &mut [R], block: &mut Scratch<R>) {
+        self.multiply_values(factors.len(), scores, out, block);
         multiply_rows(self.isa, out, factors);
         // A sum that overflows may be finite with normalized weights, which are at most 1.
         if !out.iter().all(|x| x.abs() < -R::NEG_INFINITY) {
             multiply_rows(self.isa, scores, factors);
-            self.multiply_values(factors.len(), scores, out);
+            self.multiply_values(factors.len(), scores, out, block);
         }
     }
 
@@ -63,7 +65,7 @@ impl<'a, R: Attends> Head<'a, R> {
     }
 
     /// Computes the products of queries `first .. first + rows` with the first keys.
-    fn multiply_keys(&self, first: usize, rows: usize, scores: &mut [R]) {
+    fn multiply_keys(&self, first: usize, rows: usize, scores: &mut [R], block: &mut Scratch<R>) {
         let Dims { depth, kv_heads, heads, .. } = self.problem.dims;
         let (q, keys) = (self.problem.q, scores.len() / rows);
         let queries = &q.of(self.batch, self.head)[first * q.row..];
@@ -77,15 +79,17 @@ impl<'a, R: Attends> Head<'a, R> {
                 scores,
             );
         }
-        let k = self.problem.k;
-        let vectors = k.of(self.batch, self.head * kv_heads / heads);
-        for (i, scores) in scores.chunks_exact_mut(keys.max(1)).enumerate() {
-            dots(self.isa, &queries[i * q.row..][..depth], vectors, k.row, scores);
-        }
+        let vectors = self.problem.keys(self.batch, self.head * kv_heads / heads, keys);
+        S::for_each_block(self.isa, vectors, block, |first, block| {
+            for (i, scores) in scores.chunks_exact_mut(keys.max(1)).enumerate() {
+                let scores = &mut scores[first..][..block.count];
+                dots(self.isa, &queries[i * q.row..][..depth], block.data, block.stride, scores);
+            }
+        });
     }
 
     /// `out = scores · values`
-    fn multiply_values(&self, rows: usize, scores: &[R], out: &mut [R]) {
+    fn multiply_values(&self, rows: usize, scores: &[R], out: &mut [R], block: &mut Scratch<R>) {
         let Dims { width, kv_heads, heads, .. } = self.problem.dims;
         let keys = scores.len() / rows;
         if let Some(packed) = self.packed {
@@ -98,14 +102,15 @@ impl<'a, R: Attends> Head<'a, R> {
                 out,
             );
         }
-        let v = self.problem.v;
         if keys == 0 {
             return out.fill(R::ZERO);
         }
-        let vectors = v.of(self.batch, self.head * kv_heads / heads);
-        for (scores, out) in scores.chunks_exact(keys).zip(out.chunks_exact_mut(width.max(1))) {
-            mix(self.isa, scores, vectors, v.row, out);
-        }
+        let vectors = self.problem.values(self.batch, self.head * kv_heads / heads, keys);
+        S::for_each_block(self.isa, vectors, block, |first, block| {
+            for (scores, out) in scores.chunks_exact(keys).zip(out.chunks_exact_mut(width.max(1))) {
+                mix(self.isa, &scores[first..][..block.count], block.data, block.stride, out, first > 0);
+            }
+        });
     }
 
     /// Converts products to unnormalized weights, for the queries from `first` on. `factors` normalize them; these are

@@ -1,7 +1,9 @@
 //! Scaled dot-product attention: `softmax(Q · Kᵀ · scale + mask) · V` for each batch and head.
 //!
-//! Rows of queries are processed in tiles, so only one tile of scores is in memory at a time.
+//! Rows of queries are processed in tiles, so only one tile of scores is in memory at a time. Keys and values of 16 bits
+//! are converted block by block.
 
+mod elements;
 mod head;
 mod problem;
 mod rows;
@@ -9,7 +11,8 @@ mod split;
 #[cfg(test)]
 mod tests;
 
-pub use problem::{is_cached, Attends, Dims, Guard, Mask, Problem, Stage, Strided, Vectors};
+pub use elements::{Attends, Rows, Stored, Strided};
+pub use problem::{is_cached, Dims, Guard, Mask, Problem, Stage, Vectors};
 
 use crate::isa::Isa;
 use crate::threads::Threads;
@@ -19,10 +22,10 @@ use split::{by_heads, by_queries, heads_together, TASK};
 ///
 /// # Panics
 /// The slices are too short for the sizes.
-pub fn attention<R: Attends>(
+pub fn attention<R: Attends, S: Stored<R>>(
     isa: Isa,
     threads: &Threads,
-    problem: &Problem<R>,
+    problem: &Problem<R, S>,
     out: &mut [R],
     scores: Option<(Stage, &mut [R])>,
 ) {

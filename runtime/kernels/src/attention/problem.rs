@@ -4,12 +4,10 @@ use std::ops::Range;
 
 pub use candle_plan_descriptors::attention::Dims;
 
+use super::elements::{Attends, Rows, Stored, Strided};
 use crate::buffer;
-use crate::float_types::Real;
-use crate::gemm::{Bias, Matrix, PackedB, ProductSizes, Right};
+use crate::gemm::PackedB;
 use crate::isa::Isa;
-use crate::products::multiply;
-use crate::softmax;
 use crate::threads::Threads;
 
 /// Scores per tile.
@@ -81,16 +79,16 @@ pub enum Guard {
     Undefined,
 }
 
-/// The operands of an attention.
-pub struct Problem<'a, R> {
+/// The operands of an attention that computes in `R`. Keys and values have elements of type `S`.
+pub struct Problem<'a, R, S = R> {
     /// The sizes.
     pub dims: Dims,
     /// Queries of `depth` elements.
     pub q: Vectors<'a, R>,
     /// Keys of `depth` elements.
-    pub k: Vectors<'a, R>,
+    pub k: Vectors<'a, S>,
     /// Values of `width` elements.
-    pub v: Vectors<'a, R>,
+    pub v: Vectors<'a, S>,
     /// The factor of the products.
     pub scale: R,
     /// Soft cap: `cap · tanh(score / cap)`, if set.
@@ -103,63 +101,23 @@ pub struct Problem<'a, R> {
     pub guard: Guard,
 }
 
-/// Element types that attention supports.
-pub trait Attends: Real {
-    /// Packs a `depth × columns` matrix for [`Attends::multiply`]; `None` if there is no matrix product for the type.
-    fn pack(isa: Isa, threads: &Threads, depth: usize, columns: usize, matrix: &Strided<Self>) -> Option<PackedB>;
-
-    /// Replaces each `x` of `sums.len()` rows with `e^(factor · x − max)`, where `max` is the row's largest
-    /// `factor · x` and `factor > 0`. Writes the sum of each row to `sums`.
-    fn exponentiate(isa: Isa, factor: Self, rows: &mut [Self], sums: &mut [Self]);
-
-    /// `out [rows, columns] = a · b`. Row `i` of `a` starts at `i · row`; `b` may have more rows and columns.
-    fn multiply(isa: Isa, sizes: ProductSizes, a: &[Self], row: usize, b: &PackedB, out: &mut [Self]);
-}
-
-/// A matrix inside a slice: element `(i, j)` is `data[i · row + j · column]`.
-pub struct Strided<'a, R> {
-    data: &'a [R],
-    row: usize,
-    column: usize,
-}
-
-impl Attends for f32 {
-    fn pack(isa: Isa, threads: &Threads, depth: usize, columns: usize, matrix: &Strided<f32>) -> Option<PackedB> {
-        let &Strided { data, row, column } = matrix;
-        Some(PackedB::new(isa, threads, depth, columns, &Matrix { data, row, column }))
-    }
-
-    fn exponentiate(isa: Isa, factor: f32, rows: &mut [f32], sums: &mut [f32]) {
-        softmax::exponentiate_rows(isa, factor, rows, sums);
-    }
-
-    fn multiply(isa: Isa, sizes: ProductSizes, a: &[f32], row: usize, b: &PackedB, out: &mut [f32]) {
-        let a = Matrix { data: a, row, column: 1 };
-        multiply(isa, &Threads::serial(), sizes, &a, &Right::Packed(b), Bias::None, out, None);
-    }
-}
-
-impl Attends for f64 {
-    fn pack(_: Isa, _: &Threads, _: usize, _: usize, _: &Strided<f64>) -> Option<PackedB> {
-        None
-    }
-
-    fn exponentiate(isa: Isa, factor: f64, rows: &mut [f64], sums: &mut [f64]) {
-        softmax::exponentiate_any(isa, factor, rows, sums);
-    }
-
-    fn multiply(_: Isa, _: ProductSizes, _: &[f64], _: usize, _: &PackedB, _: &mut [f64]) {
-        unreachable!("nothing is packed in f64")
-    }
-}
-
 /// The transposed keys and the values of one batch and head, packed.
 pub(super) struct Packed {
     pub keys: PackedB,
     pub values: PackedB,
 }
 
-impl<R: Attends> Problem<'_, R> {
+impl<R: Attends, S: Stored<R>> Problem<'_, R, S> {
+    /// The first `count` keys of one batch and head.
+    pub(super) fn keys(&self, batch: usize, kv_head: usize, count: usize) -> Rows<'_, S> {
+        Rows { data: self.k.of(batch, kv_head), stride: self.k.row, size: self.dims.depth, count }
+    }
+
+    /// The first `count` values of one batch and head.
+    pub(super) fn values(&self, batch: usize, kv_head: usize, count: usize) -> Rows<'_, S> {
+        Rows { data: self.v.of(batch, kv_head), stride: self.v.row, size: self.dims.width, count }
+    }
+
     /// Packs the keys and values of one batch and head; `None` if packing is not worth it.
     pub(super) fn pack(&self, isa: Isa, threads: &Threads, kv: usize) -> Option<Packed> {
         let Dims { kv_heads, heads, queries, keys, depth, width, .. } = self.dims;
@@ -170,7 +128,7 @@ impl<R: Attends> Problem<'_, R> {
         let keys_t = Strided { data: k, row: 1, column: self.k.row };
         let values = Strided { data: v, row: self.v.row, column: 1 };
         let (keys, values) =
-            R::pack(isa, threads, depth, keys, &keys_t).zip(R::pack(isa, threads, keys, width, &values))?;
+            S::pack(isa, threads, depth, keys, &keys_t).zip(S::pack(isa, threads, keys, width, &values))?;
         Some(Packed { keys, values })
     }
 }

@@ -1,7 +1,7 @@
 //! Loops over scores, keys and values.
 
 use crate::float_types::Real;
-use crate::lane_loops::per_isa;
+use crate::lane_loops::{load, per_isa};
 
 per_isa! {
     /// `scores *= factor`
@@ -76,15 +76,16 @@ per_isa! {
 }
 
 per_isa! {
-    /// `out = Σ weights[j] · values[j]`
-    pub(super) fn mix<R: Real>(weights: &[R], values: &[R], stride: usize, out: &mut [R]) where FMA up to (R::WIDEST) {
+    /// `out = Σ weights[j] · values[j]`. With `continues`, the sums begin with `out`.
+    pub(super) fn mix<R: Real>(weights: &[R], values: &[R], stride: usize, out: &mut [R], continues: bool)
+    where FMA up to (R::WIDEST) {
         let mut column = 0;
         for out in out.chunks_mut(4 * LANES) {
             if out.len() == 4 * LANES {
-                mix_columns::<R, { 4 * LANES }, FMA>(weights, &values[column..], stride, out);
+                mix_columns::<R, { 4 * LANES }, FMA>(weights, &values[column..], stride, out, continues);
             } else {
                 for (i, out) in out.chunks_mut(LANES).enumerate() {
-                    mix_columns::<R, LANES, FMA>(weights, &values[column + i * LANES..], stride, out);
+                    mix_columns::<R, LANES, FMA>(weights, &values[column + i * LANES..], stride, out, continues);
                 }
             }
             column += 4 * LANES;
@@ -94,8 +95,14 @@ per_isa! {
 
 /// Computes at most `W` columns of [`mix`], whose sums stay in registers.
 #[inline(always)]
-fn mix_columns<R: Real, const W: usize, const FMA: bool>(weights: &[R], values: &[R], stride: usize, out: &mut [R]) {
-    let mut sums = [R::ZERO; W];
+fn mix_columns<R: Real, const W: usize, const FMA: bool>(
+    weights: &[R],
+    values: &[R],
+    stride: usize,
+    out: &mut [R],
+    continues: bool,
+) {
+    let mut sums = if continues { load::<R, W>(out, R::ZERO) } else { [R::ZERO; W] };
     for (j, weight) in weights.iter().enumerate() {
         let row = &values[j * stride..];
         match row.first_chunk::<W>() {

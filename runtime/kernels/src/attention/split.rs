@@ -1,7 +1,8 @@
 //! Splits an attention among threads: by heads if that keeps all threads busy, else by queries.
 
+use super::elements::{Attends, Stored};
 use super::head::Head;
-use super::problem::{tile, Attends, Dims, Problem, Stage};
+use super::problem::{tile, Dims, Problem, Stage};
 use crate::buffer::with_capacity;
 use crate::isa::Isa;
 use crate::threads::Threads;
@@ -26,7 +27,13 @@ fn queries_together(dims: &Dims, threads: usize) -> usize {
 }
 
 /// Runs tasks of `together` heads.
-pub(super) fn by_heads<R: Attends>(isa: Isa, threads: &Threads, problem: &Problem<R>, together: usize, out: &mut [R]) {
+pub(super) fn by_heads<R: Attends, S: Stored<R>>(
+    isa: Isa,
+    threads: &Threads,
+    problem: &Problem<R, S>,
+    together: usize,
+    out: &mut [R],
+) {
     let dims = problem.dims;
     let (group, size) = (dims.heads / dims.kv_heads, dims.queries * dims.width);
     threads.for_each_chunk(out, together * size, |i, out| {
@@ -39,10 +46,10 @@ pub(super) fn by_heads<R: Attends>(isa: Isa, threads: &Threads, problem: &Proble
 
 /// Runs tasks of some queries of a head. Processes heads that share keys one after the other; all threads pack their
 /// keys.
-pub(super) fn by_queries<R: Attends>(
+pub(super) fn by_queries<R: Attends, S: Stored<R>>(
     isa: Isa,
     threads: &Threads,
-    problem: &Problem<R>,
+    problem: &Problem<R, S>,
     out: &mut [R],
     mut scores: Option<(Stage, &mut [R])>,
 ) {

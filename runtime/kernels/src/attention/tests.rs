@@ -1,6 +1,6 @@
 use super::*;
 
-fn values(len: usize, seed: usize) -> Vec<f32> {
+pub(super) fn values(len: usize, seed: usize) -> Vec<f32> {
     (0..len).map(|i| ((i + seed) * 7919 % 1009) as f32 / 400.0 - 1.2).collect()
 }
 

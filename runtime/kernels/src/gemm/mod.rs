@@ -37,6 +37,7 @@ pub(crate) use in_place::InPlace;
 pub(crate) use lines::Lines;
 pub(crate) use operands::Shared;
 pub use operands::{Bias, Finish, Matrix, ProductSizes};
+pub(crate) use pack::pack;
 pub use pack::PackedB;
 pub use packed::packed_name;
 pub(crate) use packed::{time_of_vector, PackedPanels};

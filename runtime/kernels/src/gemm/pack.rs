@@ -60,13 +60,25 @@ impl PackedB {
     /// As for [`PackedB::new`].
     pub(crate) fn of(format: Format, isa: Isa, threads: &Threads, k: usize, n: usize, b: &Matrix) -> PackedB {
         assert!(b.holds(k, n), "a {k} x {n} matrix does not fit its data");
+        PackedB::of_panels(format, isa, threads, [k, n], &|columns, width, out| {
+            pack(isa, out, width, b, [0, k], columns)
+        })
+    }
+
+    /// Packs a `[k, n]` matrix, one panel at a time: `panel` writes columns `columns[0] .. columns[1]`, in rows of `width`
+    /// elements. It writes zeros after the last column.
+    pub(crate) fn of_panels(
+        format: Format,
+        isa: Isa,
+        threads: &Threads,
+        [k, n]: [usize; 2],
+        panel: &(dyn Fn([usize; 2], usize, &mut [f32]) + Sync),
+    ) -> PackedB {
         let width = Tiles::of(isa).panel_width(usize::MAX, n);
         let size = n.div_ceil(width) * width * k;
         let serial = Threads::serial();
         let threads = if k * n > SPLIT { threads } else { &serial };
-        let panel = |panel: usize, out: &mut [f32]| {
-            pack(isa, out, width, b, [0, k], [panel * width, n.min((panel + 1) * width)]);
-        };
+        let panel = |i: usize, out: &mut [f32]| panel([i * width, n.min((i + 1) * width)], width, out);
         let data = Lines::overwritten((size * format.size()).div_ceil(size_of::<f32>()), |data| match format {
             Format::Float32 => threads.for_each_chunk(data, width * k, panel),
             Format::Float16 => narrowed::<f16>(threads, data, size, width * k, panel),
@@ -126,7 +138,7 @@ const SPLIT: usize = 1 << 17;
 
 /// Packs rows `rows[0] .. rows[1]` and columns `columns[0] .. columns[1]` of `b` in panels of `width` columns,
 /// `[panel][row][column]`. The last panel is padded with zeros. The caller ensures that `b` has these elements.
-pub(super) fn pack(isa: Isa, out: &mut [f32], width: usize, b: &Matrix, rows: [usize; 2], columns: [usize; 2]) {
+pub(crate) fn pack(isa: Isa, out: &mut [f32], width: usize, b: &Matrix, rows: [usize; 2], columns: [usize; 2]) {
     let size = (rows[1] - rows[0]) * width;
     if size == 0 {
         return;

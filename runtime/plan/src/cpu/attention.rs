@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use candle_plan_kernels::attention::{attention, is_cached, Attends, Dims, Guard, Problem, Stage};
+use candle_plan_kernels::attention::{attention, is_cached, Attends, Dims, Guard, Problem, Stage, Stored, Vectors};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::reduce::Number;
 use candle_plan_kernels::threads::Threads;
@@ -37,9 +37,10 @@ impl Kernel for Attention {
         if !is_uniform || joins || !is_cached(keys?, depth?.max(width?)) {
             return None;
         }
-        // Narrow elements are widened twice, and the result has another order if it has no axis of heads.
+        // Narrow queries are widened twice, and the result has another order if it has no axis of heads. Narrow keys and values
+        // are widened block by block.
         let y = self.infer(inputs).ok()?.first()?.tensor().ok().map(TensorType::bytes)?;
-        Some(widened_bytes(self, inputs, |_| false)?.saturating_mul(2).saturating_add(y))
+        Some(widened_bytes(self, inputs, |i| matches!(i, 1 | 2))?.saturating_mul(2).saturating_add(y))
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -52,12 +53,12 @@ impl Kernel for Attention {
 type Computed<R> = (Vec<R>, Option<Vec<R>>);
 
 impl Attention {
-    fn attend<T: Float>(&self, call: &Call, layout: &Layout) -> Result<Vec<Value>>
+    fn attend<T: Float + Stored<T::Wide>>(&self, call: &Call, layout: &Layout) -> Result<Vec<Value>>
     where
         T::Wide: Attends,
     {
         let (dims, joined) = (layout.dims, joined(call, layout)?);
-        let (y, scores) = self.widened::<T>(call, layout, joined.as_ref())?;
+        let (y, scores) = self.read_joined::<T>(call, layout, joined.as_ref())?;
         let mut outputs = vec![self.fold_heads(T::narrow(y), dims)?.into()];
         outputs.extend(joined.into_iter().flatten().map(Value::from));
         if let Some(scores) = scores {
@@ -66,28 +67,51 @@ impl Attention {
         Ok(outputs)
     }
 
-    /// Computes Y and the scores in the type to compute in. Copies of the operands in this type are freed at the end.
-    fn widened<T: Float>(&self, call: &Call, layout: &Layout, joined: Option<&[Array; 2]>) -> Result<Computed<T::Wide>>
+    /// Computes Y and the scores in the type to compute in. If values have another type than keys, copies of both in the type
+    /// to compute in are freed at the end. If they have the same type, the kernel converts them block by block.
+    fn read_joined<T: Float + Stored<T::Wide>>(
+        &self,
+        call: &Call,
+        layout: &Layout,
+        joined: Option<&[Array; 2]>,
+    ) -> Result<Computed<T::Wide>>
     where
         T::Wide: Attends,
     {
         let dims = layout.dims;
         let whole = |size: usize| [dims.kv_heads * dims.keys * size, dims.keys * size, size];
-        let (k, v, k_strides, v_strides) = match joined {
-            Some([k, v]) => (k, v, whole(dims.depth), whole(dims.width)),
-            None => (call.storage(1)?, call.storage(2)?, layout.k, layout.v),
+        let (k, v, strides) = match joined {
+            Some([k, v]) => (k, v, [whole(dims.depth), whole(dims.width)]),
+            None => (call.storage(1)?, call.storage(2)?, [layout.k, layout.v]),
         };
+        if v.dtype() == T::DTYPE {
+            let [k, v]: [&[T]; 2] = [k.read()?, v.read()?];
+            return self.read_rest(call, layout, [vectors(k, strides[0]), vectors(v, strides[1])]);
+        }
         let wide = |array| converted(array, <T::Wide as Element>::DTYPE, call.threads);
-        let [q, k, v] = [wide(call.tensor(0)?)?, wide(k)?, wide(v)?];
-        let [q, k, v]: [&[T::Wide]; 3] = [q.read()?, k.read()?, v.read()?];
-        let mask = call.optional_tensor(3)?.map(|mask| mask_elements::<T::Wide>(mask, call.threads)).transpose()?;
+        let [k, v] = [wide(k)?, wide(v)?];
+        let [k, v]: [&[T::Wide]; 2] = [k.read()?, v.read()?];
+        self.read_rest(call, layout, [vectors(k, strides[0]), vectors(v, strides[1])])
+    }
+
+    /// Computes Y and the scores from keys and values. Copies of the queries and the mask in the type to compute in are freed
+    /// at the end.
+    fn read_rest<R: Attends + Element, S: Stored<R>>(
+        &self,
+        call: &Call,
+        layout: &Layout,
+        [k, v]: [Vectors<S>; 2],
+    ) -> Result<Computed<R>> {
+        let dims = layout.dims;
+        let q = converted(call.tensor(0)?, R::DTYPE, call.threads)?;
+        let mask = call.optional_tensor(3)?.map(|mask| mask_elements::<R>(mask, call.threads)).transpose()?;
         let mask = MaskInput::new(mask.as_ref(), dims)?;
         let nonpad = nonpad(call)?;
         let problem = Problem {
             dims,
-            q: vectors(q, layout.q),
-            k: vectors(k, k_strides),
-            v: vectors(v, v_strides),
+            q: vectors(q.read()?, layout.q),
+            k,
+            v,
             scale: Number::from_f64(self.scale.unwrap_or_else(|| 1.0 / (dims.depth as f64).sqrt())),
             softcap: self.softcap.map(Number::from_f64),
             mask: mask.as_kernel_mask(),
@@ -101,7 +125,7 @@ impl Attention {
     }
 
     /// Computes Y `[N, heads, L, D]`, and the scores if the step outputs them.
-    fn compute<R: Attends + Element>(&self, call: &Call, problem: &Problem<R>) -> Result<Computed<R>> {
+    fn compute<R: Attends + Element, S: Stored<R>>(&self, call: &Call, problem: &Problem<R, S>) -> Result<Computed<R>> {
         let Dims { batch, heads, queries, keys, width, .. } = problem.dims;
         let y = alloc_uninit(&[batch, heads, queries, width])?;
         let run = |y: &mut [R], kept: Option<(Stage, &mut [R])>| attention(Isa::get(), call.threads, problem, y, kept);

@@ -23,6 +23,22 @@ pub struct Prepared {
     pub unknown_steps: usize,
     /// The steps in order; the steps of a block follow the step that runs it.
     pub steps: Vec<StepForm>,
+    /// The pairs of the state, in the order of the plan.
+    pub state: Vec<PairForm>,
+}
+
+/// A pair of the state: an output of a run, and the input of the next run that takes it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PairForm {
+    /// The output.
+    pub output: String,
+    /// The input.
+    pub input: String,
+    /// Whether a run with a state writes only the new rows, into the storage of the state.
+    pub in_place: bool,
+    /// The steps that read a copy of such a value, because their kernels cannot read rows with spare elements between them.
+    /// If only one row of outer dimensions has elements, the copy is a view.
+    pub copies: Vec<StepId>,
 }
 
 /// A prepared step.

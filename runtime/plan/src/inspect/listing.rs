@@ -3,9 +3,10 @@
 use super::forms::Slot;
 use crate::array::Array;
 use crate::dtype::DType;
+use crate::executable::Executable;
 use crate::layout::{type_in_blocks, Layout};
 use crate::plan::{Block, ValueInfo};
-use crate::prepare::{Executable, Operand, PreparedBlock, PreparedStep, SlotId};
+use crate::prepare::{Operand, PreparedBlock, PreparedStep, SlotId};
 use crate::types::{Type, Types};
 
 /// A block of a prepared plan, and the plan's block that it was made from.

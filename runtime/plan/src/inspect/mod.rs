@@ -5,13 +5,16 @@ mod alive;
 mod forms;
 mod listing;
 
-pub use forms::{Prepared, StepForm};
+pub use forms::{PairForm, Prepared, StepForm};
 
 use alive::Alive;
 use listing::{takes, Listing};
 
+use crate::executable::Executable;
+use crate::ids::{PairId, ValueId};
 use crate::memory::bytes_held;
-use crate::prepare::Executable;
+use crate::plan::StatePair;
+use crate::prepare::SlotId;
 
 impl Executable {
     /// Describes the decisions of prepare.
@@ -27,7 +30,17 @@ impl Executable {
             peak_bytes: alive.clone().flatten().max().unwrap_or(0),
             unknown_steps: alive.filter(Option::is_none).count(),
             steps,
+            state: (0..).map(PairId).zip(&self.plan.state).map(|(id, pair)| self.pair(id, pair)).collect(),
         }
+    }
+
+    /// Describes a pair of the state.
+    fn pair(&self, id: PairId, pair: &StatePair) -> PairForm {
+        let name = |value: ValueId| self.plan.main.values[value.at()].name.clone();
+        let in_place = self.grows(id);
+        let copies = self.main.steps.iter().filter(|step| in_place && step.packs_elements(SlotId::of(pair.output)));
+        let copies = copies.map(|step| step.index).collect();
+        PairForm { output: name(pair.output), input: name(pair.input), in_place, copies }
     }
 }
 

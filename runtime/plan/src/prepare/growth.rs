@@ -116,6 +116,12 @@ impl PreparedStep {
         read.any(|(i, _)| self.ops.needs(i) != Needs::Dims || self.ops.shares(i))
     }
 
+    /// Whether the step reads a copy of the value in a slot, which grows.
+    pub fn packs_elements(&self, slot: SlotId) -> bool {
+        let mut read = self.reads.iter().zip(&self.packs).enumerate();
+        read.any(|(i, (read, packs))| *packs && *read == Some(slot) && self.ops.needs(i) != Needs::Dims)
+    }
+
     /// The slot of the positions of the rows that the step writes, if it reads them on a GPU.
     fn positions(&self) -> Option<SlotId> {
         match self.ops.single().map(Arc::as_ref)? {

@@ -35,8 +35,6 @@ use crate::memory::bytes_held;
 use crate::ops::Op;
 use crate::plan::{Block, ConstantId, Origin, Plan, ValueId};
 use crate::types::Type;
-use crate::value::held::addresses;
-use crate::value::storages::Addresses;
 use crate::value::{catch_out_of_memory, Value};
 use graph::{Graph, Node};
 use lifetime::Lifetimes;
@@ -48,18 +46,16 @@ pub(crate) use prepared::{
 use release::Readers;
 use serde::Serialize;
 
-/// A plan that is ready to run.
-pub struct Executable {
+/// A plan that is prepared for a device.
+pub struct PreparedPlan {
     pub(crate) plan: Plan,
     /// The constants of the plan, followed by the constants that prepare made from them.
     pub(crate) constants: Vec<Value>,
-    /// The storages of the constants, if the plan has a memory bound.
-    pub(crate) addresses: Addresses,
     pub(crate) main: PreparedBlock,
     pub(crate) device: Device,
     /// The blocks of channels of images on the CPU.
     pub(crate) blocking: Blocking,
-    /// For each pair of the state, whether a step writes rows into its value in place.
+    /// For each pair of the state, whether a step can write rows into its value in place.
     pub(crate) grows: Vec<bool>,
     /// For each input of the plan, whether a step on the host reads its elements. Empty if the device is the host.
     pub(crate) reads_on_host: Vec<bool>,
@@ -79,7 +75,7 @@ pub struct PlacedStep {
     pub bytes: Option<usize>,
 }
 
-impl Executable {
+impl PreparedPlan {
     /// Prepares a [read](crate::read::read) plan and its constants for a device. A step of a custom operator that is not
     /// in `custom` fails when it runs.
     ///
@@ -92,7 +88,7 @@ impl Executable {
         device: &Device,
         memory: Memory,
         custom: &CustomOps,
-    ) -> Result<Executable> {
+    ) -> Result<PreparedPlan> {
         crate::verify::check(&plan, &constants)?;
         let readers = Self::dequantize(&mut plan, &mut constants, memory);
         let blocking = match device {
@@ -112,16 +108,11 @@ impl Executable {
             main.release_unread(&mut constants);
             main.find_deliveries();
         }
-        let grows = match plan.max_memory {
-            None => main.find_growth(&plan),
-            Some(_) => vec![false; plan.state.len()],
-        };
+        let grows = main.find_growth(&plan);
         if let Device::Gpu(_) = device {
             reads_on_host = main.inputs.iter().map(|&slot| main.reads(slot)).collect();
         }
-        let addresses = addresses(constants.iter().filter(|_| plan.max_memory.is_some()));
-        let device = device.clone();
-        Ok(Executable { plan, constants, addresses, main, device, blocking, grows, reads_on_host })
+        Ok(PreparedPlan { plan, constants, main, device: device.clone(), blocking, grows, reads_on_host })
     }
 
     /// Dequantizes constants, and computes what steps make of weights alone, unless the numbers may take no more memory

@@ -279,8 +279,9 @@ mod tests {
 
     use crate::custom::CustomOps;
     use crate::device::{Device, Reason};
+    use crate::executable::Executable;
     use crate::kernel::Memory;
-    use crate::prepare::{Executable, PreparedStep};
+    use crate::prepare::PreparedStep;
     use crate::testing::tensor;
     use crate::value::Value;
 

@@ -5,11 +5,13 @@ use candle_plan_memory::buffer;
 use serde_json::{json, Value as Json};
 
 use super::*;
+use crate::cpu::convert::read_as;
 use crate::custom::CustomOps;
 use crate::device::Device;
+use crate::dtype::DType;
+use crate::executable::Executable;
 use crate::kernel::Memory;
-use crate::prepare::Executable;
-use crate::testing::tensor;
+use crate::testing::{numbers_of, tensor};
 
 /// The batches of the caches, and the heads of each.
 const BATCH: usize = 2;
@@ -21,6 +23,7 @@ const SIZE: usize = 16;
 
 /// An operator with the inputs `past`, `x`, `at` and `total`, as far as it takes them, and how its cache begins.
 struct Case {
+    dtype: DType,
     op: Json,
     inputs: Vec<usize>,
     /// The axis of the pair, and the rows of the first value.
@@ -28,8 +31,12 @@ struct Case {
     first: usize,
 }
 
-fn cases() -> [Case; 5] {
-    let case = |op: Json, inputs: &[usize], axis, first| Case { op, inputs: inputs.to_vec(), axis, first };
+fn cases() -> Vec<Case> {
+    [DType::Float32, DType::Float16, DType::Bfloat16].into_iter().flat_map(cases_of).collect()
+}
+
+fn cases_of(dtype: DType) -> [Case; 5] {
+    let case = |op: Json, inputs: &[usize], axis, first| Case { dtype, op, inputs: inputs.to_vec(), axis, first };
     let scatter = |circular: bool| json!({"TensorScatter": {"axis": -2, "circular": circular}});
     [
         case(json!({"Concat": {"axis": 2}}), &[1, 0], Some(2), 0),
@@ -52,9 +59,9 @@ impl Case {
     /// The plan: the operator, attention to the result, and a step that fails if `pick` is out of range.
     fn session(&self, device: &Device) -> Session {
         let rows = self.axis.map_or(json!(ROWS), |_| json!("past"));
-        let kind = |dtype: &str, shape: Json| json!({"Tensor": {"dtype": dtype, "shape": shape}});
-        let cache = |rows: Json| kind("float32", json!(["batch", HEADS, rows, SIZE]));
-        let numbers = |shape: Json| kind("int64", shape);
+        let kind = |dtype: DType, shape: Json| json!({"Tensor": {"dtype": dtype, "shape": shape}});
+        let cache = |rows: Json| kind(self.dtype, json!(["batch", HEADS, rows, SIZE]));
+        let numbers = |shape: Json| kind(DType::Int64, shape);
         let total = self.axis.map_or(json!(ROWS), |_| json!("total"));
         let types = [
             ("x", cache(json!("new"))),
@@ -64,7 +71,7 @@ impl Case {
             ("pick", numbers(json!([1]))),
             ("present", cache(total)),
             ("y", cache(json!("new"))),
-            ("z", kind("float32", json!(["batch", HEADS, "new", 1]))),
+            ("z", kind(self.dtype, json!(["batch", HEADS, "new", 1]))),
         ];
         let step = |op: Json, inputs: Json, output: usize| json!({"op": op, "inputs": inputs, "outputs": [output], "origin": 0});
         let plan = json!({
@@ -95,20 +102,21 @@ impl Case {
     }
 
     fn first(&self) -> Value {
-        tensor(&vec![0.5f32; BATCH * HEADS * self.first * SIZE], &[BATCH, HEADS, self.first, SIZE])
+        let dims = [BATCH, HEADS, self.first, SIZE];
+        numbers_of(self.dtype, &vec![0.5; dims.iter().product()], &dims).into()
     }
-}
 
-/// The inputs that a caller gives: `rows` rows, written from row `at` on.
-fn given(rows: usize, at: usize, pick: i64) -> Vec<Value> {
-    let numbers: Vec<f32> =
-        (0..BATCH * HEADS * rows * SIZE).map(|i| ((i * 7919 + at * 31) % 101) as f32 / 50.0).collect();
-    vec![
-        tensor(&numbers, &[BATCH, HEADS, rows, SIZE]),
-        tensor(&[at as i64; BATCH], &[BATCH]),
-        tensor(&[(at + rows) as i64], &[1]),
-        tensor(&[pick], &[1]),
-    ]
+    /// The inputs that a caller gives: `rows` rows, written from row `at` on.
+    fn given(&self, rows: usize, at: usize, pick: i64) -> Vec<Value> {
+        let numbers: Vec<f64> =
+            (0..BATCH * HEADS * rows * SIZE).map(|i| ((i * 7919 + at * 31) % 101) as f64 / 50.0).collect();
+        vec![
+            numbers_of(self.dtype, &numbers, &[BATCH, HEADS, rows, SIZE]).into(),
+            tensor(&[at as i64; BATCH], &[BATCH]),
+            tensor(&[(at + rows) as i64], &[1]),
+            tensor(&[pick], &[1]),
+        ]
+    }
 }
 
 fn devices() -> [Device; 2] {
@@ -117,7 +125,7 @@ fn devices() -> [Device; 2] {
 
 fn numbers(value: &Value) -> (Vec<usize>, Vec<f32>) {
     let array = value.tensor().expect("a tensor");
-    (array.dims().to_vec(), array.read::<f32>().expect("float32").to_vec())
+    (array.dims().to_vec(), read_as(array, &Threads::serial()).expect("numbers"))
 }
 
 fn held(state: &State) -> (Vec<usize>, Vec<f32>) {
@@ -142,7 +150,7 @@ fn results_equal_feeding_back_by_hand() {
             if case.first > 0 {
                 at -= back;
             }
-            let inputs = given(rows, at, 1);
+            let inputs = case.given(rows, at, 1);
             let found = session.run_with(&mut state, inputs.clone(), &Request::default()).expect("it runs");
             let mut all = inputs;
             all.insert(1, past);
@@ -163,13 +171,13 @@ fn a_failed_run_changes_nothing() {
     for (device, case) in devices().iter().flat_map(|device| cases().into_iter().map(move |case| (device, case))) {
         let session = case.session(device);
         let mut state = case.state(&session);
-        session.run_with(&mut state, given(5, 0, 1), &Request::default()).expect("it runs");
+        session.run_with(&mut state, case.given(5, 0, 1), &Request::default()).expect("it runs");
         let (before, fork) = (held(&state), state.clone());
         for at in if case.first > 0 { [5, 2] } else { [5, 5] } {
-            assert!(session.run_with(&mut state, given(1, at, 99), &Request::default()).is_err(), "{}", case.op);
+            assert!(session.run_with(&mut state, case.given(1, at, 99), &Request::default()).is_err(), "{}", case.op);
             assert_eq!(held(&state), before, "{} {at}", case.op);
         }
-        session.run_with(&mut state, given(1, 5, 1), &Request::default()).expect("it runs");
+        session.run_with(&mut state, case.given(1, 5, 1), &Request::default()).expect("it runs");
         assert_ne!(held(&state), before);
         assert_eq!(held(&fork), before);
     }
@@ -182,7 +190,7 @@ fn outputs_of_the_state_are_copies() {
         let mut state = case.state(&session);
         let request = Request { only: Some(&[2]), ..Request::default() };
         for at in 0..3 {
-            let found = session.run_with(&mut state, given(1, at, 1), &request).expect("it runs");
+            let found = session.run_with(&mut state, case.given(1, at, 1), &request).expect("it runs");
             assert_eq!(numbers(&found[0]), held(&state), "{} {at}", case.op);
         }
         storage(&state);
@@ -197,7 +205,7 @@ fn no_run_allocates_memory_for_the_whole_cache() {
         let mut state = case.state(&session);
         let (mut bytes, mut moves, mut last) = (Vec::new(), 0, 0);
         for at in 0..ROWS {
-            let inputs = given(1, at, 1);
+            let inputs = case.given(1, at, 1);
             let allocated = buffer::within(MUCH, || {
                 session.run_with(&mut state, inputs, &Request::default()).expect("it runs");
                 MUCH - buffer::budget()
@@ -215,8 +223,9 @@ fn no_run_allocates_memory_for_the_whole_cache() {
         let bound = first.1 + 2 * per_row * ROWS;
         assert!(
             most <= bound && bound < BATCH * HEADS * ROWS * SIZE * size_of::<f32>() / 2,
-            "{}: {most} bytes, {bound}",
-            case.op
+            "{} of {:?}: {most} bytes, {bound}",
+            case.op,
+            case.dtype
         );
     }
 }

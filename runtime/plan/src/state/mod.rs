@@ -24,6 +24,7 @@ use candle_plan_kernels::threads::Threads;
 
 use crate::error::{Error, Result};
 use crate::growing::Growing;
+use crate::ids::PairId;
 use crate::plan::ValueId;
 use crate::request::Request;
 use crate::session::Session;
@@ -39,7 +40,7 @@ use values::{hollow, length_of, packed, settled};
 /// use candle_plan::{Error, Request, Session, Value};
 ///
 /// # fn main() -> Result<(), Error> {
-/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/state.plan");
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/plans/state.plan");
 /// let session = Session::builder(path).build()?;
 /// let mut state = session.new_state()?;
 /// for rows in [3, 1] {
@@ -213,8 +214,8 @@ impl State {
         }
         let named: Vec<_> = places.iter().map(|&at| kinds[at].1).zip(&given).collect();
         let mut held = Vec::with_capacity(self.values.len());
-        let grows = &session.executable.grows;
-        for ((pair, value), &grows) in self.pairs.list.iter().zip(&mut self.values).zip(grows) {
+        for ((id, pair), value) in (0..).map(PairId).zip(&self.pairs.list).zip(&mut self.values) {
+            let grows = session.executable.grows(id);
             let first = value.clone().map_or_else(|| self.start.zeros(pair, &named), Ok)?;
             let first = if grows { first } else { packed(first, &session.threads)? };
             held.push(if grows { hollow(&first)? } else { first.clone() });

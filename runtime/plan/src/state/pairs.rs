@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::error::{Error, Result};
+use crate::executable::Executable;
 use crate::ids::PairId;
 use crate::plan::{StatePair, ValueId};
-use crate::prepare::Executable;
 use crate::types::Type;
 use crate::value::Value;
 

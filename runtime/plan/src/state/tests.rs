@@ -5,7 +5,7 @@ use crate::kernel::Memory;
 use crate::value::Grown;
 
 /// `present_x = Concat(past_x, x)` along axis 0, and a product of both.
-const PLAN: &[u8] = include_bytes!("../../../../tests/golden/state.plan");
+const PLAN: &[u8] = include_bytes!("../../tests/plans/state.plan");
 
 fn session(max_memory: Option<usize>) -> Session {
     Session::load(PLAN, "cpu", Some(1), max_memory, Memory::Full).expect("a sound plan")

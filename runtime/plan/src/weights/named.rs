@@ -21,7 +21,7 @@ use crate::value::Array;
 /// use candle_plan::{Session, Weights};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/weights.plan");
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/plans/weights.plan");
 /// let mut weights = Weights::new(); // `Weights::read("tuned.safetensors")` reads a file.
 /// weights.insert_tensor("bias", &Tensor::zeros(3, DType::F32, &Device::Cpu)?)?;
 /// let session = Session::builder(path).weights(weights).build()?;

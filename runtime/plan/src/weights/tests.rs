@@ -16,7 +16,7 @@ use crate::plan::{Constant, NamedWeight, Plan};
 use crate::types::{TensorType, Type};
 use crate::value::{Array, Value};
 
-const ROWS: &[u8] = include_bytes!("../../../../tests/golden/rows.plan");
+const ROWS: &[u8] = include_bytes!("../../tests/plans/rows.plan");
 
 /// The plan with two weights, and its constants.
 fn plan() -> (Plan, Vec<Value>) {
