@@ -28,13 +28,12 @@ import compiler
 from compiler import _runtime
 from compiler.accuracy.random_inputs import random_inputs
 from compiler.ir import dtypes
-from compiler.runtime.session import DeviceError
 from tests.fuzz_bases import on_codes, on_images
 from tests.fuzz_changes import CHANGES, Case
 from tests.fuzz_schema import Chance, Json
 from tests.onnx_backend.cases import data_sets, load_cases
 
-EXPECTED = (compiler.PlanError, compiler.RunError, compiler.InputError, DeviceError)
+EXPECTED = (compiler.PlanError, compiler.RunError, compiler.InputError, compiler.DeviceError)
 MODELS, MADE = 200, 40
 GOLDEN = sorted((Path(__file__).parent / "golden/models").glob("*.onnxtxt"))
 MAX_MEMORY = 16 << 20
