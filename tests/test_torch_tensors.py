@@ -80,6 +80,15 @@ def test_views_pass(view: str, dtype: str, copy: bool) -> None:
     assert torch.equal(found, given)
 
 
+@pytest.mark.parametrize("rows", [1, 64])
+@pytest.mark.parametrize("copy", [False, True])
+def test_a_pending_negation_is_applied(rows: int, copy: bool) -> None:
+    given = torch.complex(torch.ones(rows, 96), torch.arange(rows * 96.0).reshape(rows, 96)).conj().imag
+    assert given.is_neg()
+    found = session(TensorProto.FLOAT).run({"x": given}, copy=copy, as_="torch")["y"]
+    assert torch.equal(found, given.resolve_neg())
+
+
 def test_inputs_are_not_copied() -> None:
     """The memory limit counts a copy, but not the caller's memory."""
     text = "(float[64, 96] x) => (float[1, 1] y) { y = ReduceMax (x) }"

@@ -216,13 +216,21 @@ fn host_value(session: &Session, object: &Bound<'_, PyAny>, passing: Passing) ->
 /// # Errors
 /// The object gives no capsule, or its tensor cannot be an input.
 fn by_capsule(object: &Bound<'_, PyAny>, passing: Passing) -> PyResult<Value> {
-    let lent = dlpack::taken(&object.call_method0("__dlpack__")?)?;
+    let lent = dlpack::taken(&resolved(object)?.call_method0("__dlpack__")?)?;
     // SAFETY: the owner of the capsule's tensor keeps its elements. The caller of a run promises not to write to them.
     let value = unsafe { lend_tensor_on_host(lent) };
     let value = value.map_err(|error| PyTypeError::new_err(error.to_string()))?;
     match (&value, passing) {
         (Value::Tensor(array), Passing::Copy) => array.copy().map(Value::Tensor).map_err(to_python),
         _ => Ok(value),
+    }
+}
+
+/// Returns the tensor without a pending negation. PyTorch has such views, and its capsules do not tell of the negation.
+fn resolved<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    match object.getattr_opt("is_neg")? {
+        Some(is_neg) if is_neg.call0()?.is_truthy()? => object.call_method0("resolve_neg"),
+        _ => Ok(object.clone()),
     }
 }
 
@@ -244,10 +252,11 @@ fn lent(session: &Session, stream: u64, object: &Bound<'_, PyAny>) -> PyResult<O
         let arguments = PyDict::new(py);
         arguments.set_item("stream", stream)?;
         arguments.set_item("max_version", (1, 0))?;
-        let capsule = match object.call_method("__dlpack__", (), Some(&arguments)) {
+        let tensor = resolved(object)?;
+        let capsule = match tensor.call_method("__dlpack__", (), Some(&arguments)) {
             Err(error) if error.is_instance_of::<PyTypeError>(py) => {
                 arguments.del_item("max_version")?; // an older version of DLPack
-                object.call_method("__dlpack__", (), Some(&arguments))?
+                tensor.call_method("__dlpack__", (), Some(&arguments))?
             }
             capsule => capsule?,
         };
