@@ -19,12 +19,14 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import compiler
-from compiler.runtime.state import State
+
+if TYPE_CHECKING:
+    from compiler.runtime.state import State
 
 CONTEXTS = (128, 512, 896)
 ROUNDS, RUNS = 15, 4
