@@ -127,7 +127,7 @@ def time_case(
 ) -> Timing:
     """Time a case in this process, or in several fresh ones; in twice as many if these disagree.
 
-    The function calls `on_phase` with what it does next. Nothing is told during a measurement.
+    The function calls `on_phase` with the name of each phase before it begins, and never during a measurement.
     """
     for engine in engines:
         ENGINES[engine].prepare(case)

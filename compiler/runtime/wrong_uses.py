@@ -61,7 +61,7 @@ def _tensors(value: Any) -> Iterator[Any]:
 
 
 def _unreadable(tensor: Any) -> str:
-    """What a tensor is and what to pass instead, if its elements cannot be read; otherwise empty."""
+    """The description of a tensor that no runtime can read, with advice; empty for a readable tensor."""
     if tensor.is_nested:
         return "a nested tensor of PyTorch: pass a tensor with one shape, as to_padded_tensor(0.0) makes it"
     if tensor.device.type == "meta":

@@ -87,7 +87,7 @@ class Drift:
 
     @property
     def is_new_time(self) -> bool:
-        """Whether the fact is a time that the file lacks, or of which it lacks a class."""
+        """Whether the fact is a time, and the file lacks it or one of its classes."""
         paces = self._paces
         is_new = self.before is None if paces is None else lacks_classes(*paces) and not has_changed(*paces)
         return is_time(self.fact) and is_new

@@ -45,7 +45,7 @@ STARTS = ("compile", "load")
 
 @dataclass(frozen=True)
 class StartClass:
-    """The class of a time: 2^`power` times the time in which onnxruntime creates a session, rounded to whole powers.
+    """A class of times: about 2^`power` times as long as onnxruntime takes to create a session.
 
     `noise` is the noise of the power.
     """
