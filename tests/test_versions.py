@@ -17,7 +17,8 @@ TOOL = runpy.run_path(str(ROOT / "tools/versions.py"))
 def test_the_lowest_versions_are_those_of_the_project(tmp_path: Path) -> None:
     lines = TOOL["lowest_versions"](tmp_path / "lowest.txt").read_text().splitlines()
     for requirement in TOOL["runtime_requirements"]():
-        name, _, bound = requirement.partition(",")[0].partition(">=")
+        versions, _, _ = requirement.partition(";")
+        name, _, bound = versions.partition(",")[0].partition(">=")
         assert f"{name}=={bound}" in lines
     names = [TOOL["normalized"](line) for line in lines]
     assert len({*names}) == len(names), "pip refuses two constraints of one package"

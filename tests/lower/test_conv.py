@@ -185,7 +185,7 @@ def test_a_window_that_does_not_fit_is_the_only_finding():
 
 
 SCRATCH = [
-    *rows("float", f"{IMAGES}, T[c, 1, 3, 3] w", "y = OP<group = 200000>(x, w)", "Conv ConvTranspose", **ALONE),
+    *rows("float", f"{IMAGES}, T[c, 1, 3, 3] w", "y = OP<group = 400000>(x, w)", "Conv ConvTranspose", **ALONE),
     *(
         row
         for constants in ("", "w")

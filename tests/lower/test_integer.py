@@ -66,7 +66,7 @@ SCRATCH = [
     *rows(
         "uint8",
         f"{IMAGES}, T[c, 1, 3, 3] w, {CODED}",
-        "y = QLinearConv<group = 200000>(x, one, nil, w, one, nil, one, nil)",
+        "y = QLinearConv<group = 400000>(x, one, nil, w, one, nil, one, nil)",
         **ALONE,
         **CODES,
     ),

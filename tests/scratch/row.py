@@ -31,7 +31,7 @@ IMAGE = {"c": 16, "n": 400, "m": 400}
 IMAGES = "T[1, c, n, m] x"
 TAPS = "T[o, c, 3, 3] w"
 WIDE, DEEP = {"c": 512, "n": 6, "m": 6, "o": 512}, {"c": 16, "n": 400, "m": 400, "o": 16}
-ALONE = {"c": 200_000, "n": 3, "m": 3}
+ALONE = {"c": 400_000, "n": 3, "m": 3}
 PRODUCT = "T[n, k] x, T[k, m] z"
 TALL, FLAT = {"n": 4, "k": 2048, "m": 2048}, {"n": 1024, "k": 2048, "m": 64}
 KEEP, KEPT = "bool[1] e", "t = Compress(y, e) s = Size(t)"
