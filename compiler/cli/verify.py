@@ -116,10 +116,10 @@ def command(
     Without --tolerance, an output with a larger difference also counts as equal in two cases. First, the output is
     within the tolerance of onnxruntime's result without optimizations. Second, each of its rounding errors is within
     the tolerance, or at most three times as large as onnxruntime's, both for the whole output and for each kind of
-    elements. There is one exception to the second case. If onnxruntime's largest error is more than 30 times the
-    plan's, it has another cause than rounding, so the second case does not apply. A rounding error is the difference
-    from the model's result in double precision, which this compiler computes for models without quantization. With
-    --tolerance, only this tolerance counts.
+    elements. The second case does not apply if onnxruntime's largest error is more than 30 times the plan's, because it
+    then has another cause than rounding. A rounding error is the difference from the model's result in double
+    precision, which this compiler computes for models without quantization. With --tolerance, only this tolerance
+    counts.
 
     The exit code is 1 if an output has a ✗.
 
