@@ -146,8 +146,8 @@ PAGES = {
     ),
     "CC0401": Page(
         "All inputs of a node are constants, and its computation fails. For example, the node converts a string that "
-        "is not a number. If the operator does not accept a number in a constant input, such as an index out of range "
-        "or an integer divisor of 0, the code is CC0210 instead, whether the other inputs are constants or not. With "
+        "is not a number. CC0210 is for another case: the operator does not accept a number in a constant input, such "
+        "as an index out of range or an integer divisor of 0. All inputs may then be constants too. With "
         "`--no-optimize`, the compiler computes only nodes with small tensors of integers or booleans, such as shapes "
         "and axes. A run computes the other nodes, and fails if the computation of one of them fails. A node in a "
         "branch or a loop may never run. For such a node, the compiler reports a near miss instead of an error.",
@@ -192,8 +192,8 @@ PAGES = {
         "text. `candlec compile MODEL --weights int8 --report report.html` lists the modules and nodes.",
     ),
     "CC0408": Page(
-        "The file breaks a rule of ONNX, but onnxruntime runs it: a node has an attribute that its normalization does "
-        "not have, or several constants have the same name. This is only a warning. It states the assumption.",
+        "The file breaks a rule of ONNX, but onnxruntime runs it: a layer normalization has an attribute that is not "
+        "defined for it, or several constants have the same name. This warning says what the compiler assumes.",
         "Correct a misspelled attribute: the plan uses the default value instead. `--strict` refuses such files.",
     ),
     "CC0501": Page(

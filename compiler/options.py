@@ -60,8 +60,8 @@ class Options:
     because no kernel computes them directly. The page docs/volumes.md lists the operators and their prices."""
     strict: bool = False
     """Whether to refuse a model that breaks a rule of ONNX, even if onnxruntime runs it and its meaning is clear.
-    Otherwise the compiler warns of each such place (CC0408): an attribute that LayerNormalization does not have, or one
-    name of several equal constants."""
+    Otherwise the compiler warns of each such place (CC0408): an attribute that is not defined for a LayerNormalization,
+    or one name of several equal constants."""
     keep_weights: bool = False
     """Whether the plan keeps the weights of the model under their own names, so that `Session.with_weights` can replace
     them. Weights are the float initializers with more than one element. No pass uses their values: for example, the

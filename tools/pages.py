@@ -20,10 +20,11 @@ This page explains the code of each error and warning, and gives advice. `candle
 """
 OPERATORS = """# Operators
 
-The tables list the operators that have a lowering or an expansion of their own, with the newest version that the
-compiler supports. The family of a lowering is the name of the file in `compiler/lower/`. The file of the same name in
-`runtime/plan/src/ops/` defines the ops of most of these operators. The compiler expands an operator with a family such
-as `contrib/norm` into others. The file is then `compiler/contrib/norm.py`.
+The tables list the operators for which the compiler has a lowering or an expansion, with the newest version that it
+supports. A *lowering* translates an operator to steps of a plan. An *expansion* replaces an operator with other
+operators. The column *family* names the file. A lowering is in the file of this name in `compiler/lower/`. The file of
+the same name in `runtime/plan/src/ops/` defines the ops of most of these operators. The family of an expansion begins
+with `contrib/`: `contrib/norm` stands for the file `compiler/contrib/norm.py`.
 
 The compiler also supports every operator that the installed onnx package defines as a function of other operators.
 `candlec ops` lists all supported operators.

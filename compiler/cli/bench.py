@@ -98,10 +98,11 @@ def command(
     so that a busy machine slows all of them equally.
 
     Each model of a folder, or of several FILES, has a process of its own, and the command times one model at a time.
-    `candlec zoo run --help` describes the options for the processes. A model that crashes or reaches a limit costs only
-    its own times, and its problem names the last phase. --timeout limits the time of the whole process, with the
-    compilation and all measurements. The command times a single file in its own process, except with --timeout,
-    --memory-limit or --results.
+    `candlec zoo run --help` describes the options for the processes. If a model crashes or reaches a limit, the other
+    models are not affected. Its error message ends with what its process did last, such as
+    `last phase: run with 2 threads`. --timeout limits the time of the whole process, with the compilation and all
+    measurements. If FILES is a single file, the command itself times it. With --timeout, --memory-limit or --results,
+    this file has a process of its own too.
 
     The exit code is 1 if the compiler refuses a model, or if a process crashes or reaches a limit. The command also
     reports the failures of the other runtimes.

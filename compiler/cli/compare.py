@@ -30,8 +30,9 @@ _MARKS: dict[str, Cell] = {"worse": WRONG, "better": RIGHT, "": ""}
 def command(context: click.Context, old: Path, new: Path, as_json: bool) -> None:
     """Show what has changed between two files of results, OLD and NEW. `candlec zoo run --results` writes such files.
 
-    OLD or NEW may also be a file of facts (`candlec zoo update --facts`). The name of such a file ends with .toml. The
-    command then compares only the kinds of shapes that both files have.
+    OLD or NEW may also be a file of facts (`candlec zoo update --facts`). The name of such a file ends with .toml. A
+    file may have results for pinned (fixed) shapes, for unpinned (dynamic) shapes, or for both. If OLD or NEW is a file
+    of facts, the command compares only the kinds of shapes that both files have.
 
     The table begins with the most important changes. It marks a change with ✗ if NEW is worse, and with ✓ if it is
     better. The kinds of changes are:
@@ -42,9 +43,9 @@ def command(context: click.Context, old: Path, new: Path, as_json: bool) -> None
     error    the difference from onnxruntime in multiples of the tolerance, or the rounding error of `zoo precision`,
              if it has changed by more than a tenth
     fact     a fact of the plans: `candlec zoo update --help` describes them
-    time     the time of a check, which depends on the load of the machine, if it has changed by more than half and
-             by at least a second; also, the time of a plan in percent of onnxruntime's (`zoo run --time`), if it has
-             changed by more than `zoo run` allows
+    time     two times. First, the time of a check, if it has changed by more than half and by at least a second. This
+             time depends on the load of the machine. Second, the time of a plan in percent of onnxruntime's
+             (`zoo run --time`), if it has changed by more than `zoo run` allows.
 
     Sizes, steps and steps on the host are worse if they grow. Other facts are neither worse nor better, such as the
     form of a kernel. Times are never marked.

@@ -29,9 +29,10 @@ def command(file: Path, overhead: float, as_json: bool) -> None:
     """Print the names of a few models that together cover every operator, rule and kernel form in FILE.
 
     FILE is a file of results (`candlec zoo run --results`) or a file of facts (`candlec zoo update --facts`). The name
-    of a file of facts ends with .toml. The operators are the operators of the plans. A kernel form counts once for each
-    level of the processor that FILE has. A chain of fused operators, such as MatMul + Add + Gelu, counts as its pairs
-    of neighbors: MatMul + Add and Add + Gelu. A model that the compiler refuses has no operators, rules or forms.
+    of a file of facts ends with .toml. The operators are the operators of the plans. FILE may have kernel forms for
+    several instruction-set levels. The same form at two levels counts as two forms. A chain of fused operators, such as
+    MatMul + Add + Gelu, counts as its pairs of neighbors: MatMul + Add and Add + Gelu. A model that the compiler
+    refuses has no operators, rules or forms.
 
     The command chooses the models by the times in the file of results, so that their checks take little time. Without
     times, it chooses few models. Equal files give the same models. With --overhead, it chooses fewer models if their

@@ -163,7 +163,8 @@ def command(
     level.LEVEL.packed_bytes, unpacked_bytes, block
                                    size of constants in memory, and channels in a block
     level.LEVEL.time               time of the plan in percent of onnxruntime's, and its noise (only with --time);
-                                   also, the classes of the times of the compilation and of the load of the plan
+                                   also the classes of two other times: that of the compilation, and that of the load
+                                   of the plan (`candlec zoo run --help` describes them)
 
     If the cases of a model have different shapes, its facts are those of all its plans together.
 

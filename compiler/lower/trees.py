@@ -102,7 +102,8 @@ remark(
 )
 remark(
     "TreeEnsembleClassifier",
-    "as in onnxruntime, of two classes that both have scores, the second one wins if its score is above 0.",
+    "as in onnxruntime, if a row has scores for both of two classes, the result is the second class if its score is "
+    "above 0, and otherwise the first class. It does not matter which score is larger.",
 )
 
 

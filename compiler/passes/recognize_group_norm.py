@@ -1,4 +1,4 @@
-"""Fuses an InstanceNormalization between two reshapes into GroupNormalization, with the scales and shifts after it.
+"""Replaces an InstanceNormalization between two reshapes, and the scales and shifts after it, with GroupNormalization.
 
 It also folds scales and shifts of channels into an InstanceNormalization without reshapes.
 """
