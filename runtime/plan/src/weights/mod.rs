@@ -4,6 +4,7 @@
 //! A plan [lists](crate::plan::NamedWeight) the constants that are weights of its model, as the model has them. A session
 //! may have other elements in their place: [`SessionBuilder::weights`](crate::SessionBuilder::weights).
 
+mod blocks;
 mod gguf;
 mod named;
 mod names;

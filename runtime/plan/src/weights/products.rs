@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use candle_core::quantized::{GgmlDType, QTensor};
+use candle_core::quantized::QTensor;
 use candle_plan_descriptors::program::{Binary, Instruction, Operand, Program};
-use half::f16;
 
+use super::blocks::{Codes, Format};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::ids::{ConstantId, ValueId};
@@ -15,44 +15,31 @@ use crate::plan::{Block, Constant, ConstantValue, Plan, Step, ValueInfo};
 use crate::types::{TensorType, Type};
 use crate::value::{with_capacity, Array, Value};
 
-/// The codes of a block of `Q4_0` and of `Q8_0`, which have one scale.
-const BLOCK: usize = 32;
-/// The bytes of the scale, a float16, in front of the codes.
-const SCALE: usize = 2;
-
 /// Replaces the products that read a weight by products with the codes of `tensor`, and returns whether it did: the tensor
-/// is of the type `Q4_0` or `Q8_0`, and all readers of the weight are products with its transposed matrix. `tensor` has
+/// has a [format](Format::of) of codes, and all readers of the weight are products with its transposed matrix. `tensor` has
 /// the shape of the weight, and the plan is [verified](crate::verify).
 ///
 /// # Errors
 /// The host lacks memory for the codes.
 pub fn keep(tensor: &QTensor, weight: ConstantId, plan: &mut Plan, constants: &mut Vec<Value>) -> Result<bool> {
-    let (Some(bits), &[n, k]) = (bits_of(tensor.dtype()), tensor.shape().dims()) else { return Ok(false) };
-    let is_in_blocks = n > 0 && k > 0 && k % BLOCK == 0;
+    let (Some(format), &[n, k]) = (Format::of(tensor.dtype()), tensor.shape().dims()) else { return Ok(false) };
+    let is_in_blocks = n > 0 && k > 0 && k % format.elements == 0;
     let Some(products) = products(&plan.main, weight).filter(|_| is_in_blocks) else { return Ok(false) };
     let stored = tensor.data()?;
-    let added = repacked(&stored, bits, n, k)?.map(|array| add(array, plan, constants));
+    let added: Vec<_> =
+        repacked(&stored, &format, n, k)?.into_iter().map(|array| Some(add(array, plan, constants))).collect();
     for (at, epilogue) in products {
         let step = &mut plan.main.steps[at];
-        step.op = Op::MatMulNBits(MatMulNBits { k, n, bits, block: BLOCK, epilogue });
+        step.op = Op::MatMulNBits(MatMulNBits { k, n, bits: format.bits, block: format.part, epilogue });
         let rest = step.inputs.split_off(step.inputs.len().min(2));
         step.inputs.truncate(1);
-        step.inputs.extend(added.map(Some));
+        step.inputs.extend_from_slice(&added);
         if !rest.is_empty() {
-            step.inputs.push(None); // the zero points
+            step.inputs.resize(4, None); // without minima, there are no zero points
             step.inputs.extend(rest);
         }
     }
     Ok(true)
-}
-
-/// The bits of a code, for the types whose elements are `(code − 2^(bits − 1)) · scale`.
-fn bits_of(kind: GgmlDType) -> Option<usize> {
-    match kind {
-        GgmlDType::Q4_0 => Some(4),
-        GgmlDType::Q8_0 => Some(8),
-        _ => None,
-    }
 }
 
 /// The steps that read a weight, with their epilogues for products with codes; `None` if a reader is no such product.
@@ -110,28 +97,36 @@ fn epilogue(step: &Step, dtype: DType) -> Option<Option<Program>> {
     is_kept.then(|| Some(Program { code }).filter(|program| !program.is_empty()))
 }
 
-/// The codes `[n, blocks, bytes]` and the scales `[n, blocks]` of rows of blocks, as a [`MatMulNBits`] reads them.
-fn repacked(stored: &[u8], bits: usize, n: usize, k: usize) -> Result<[Array; 2]> {
-    let (blocks, bytes) = (k / BLOCK, BLOCK * bits / 8);
-    let mut codes = with_capacity(n * blocks * bytes)?;
-    let mut scales = with_capacity(n * blocks)?;
-    for block in stored.chunks_exact(SCALE + bytes) {
-        let (scale, given) = block.split_at(SCALE);
-        scales.push(f16::from_ne_bytes([scale[0], scale[1]]).to_f32());
-        match bits {
-            4 => codes.extend((0..bytes).map(|at| four_bits(given, 2 * at) | four_bits(given, 2 * at + 1) << 4)),
-            _ => codes.extend(given.iter().map(|code| code ^ 0x80)),
+/// What a [`MatMulNBits`] reads: the codes `[n, parts, bytes]`, the scales `[n, parts]` and, for a type with minima, the zero
+/// points `[n, parts]`. A row has `k` elements.
+fn repacked(stored: &[u8], format: &Format, n: usize, k: usize) -> Result<Vec<Array>> {
+    let (parts, bytes) = (k / format.part, format.part * format.bits / 8);
+    let mut codes = with_capacity(n * parts * bytes)?;
+    let mut scales = with_capacity(n * parts)?;
+    let mut zeros = with_capacity(if format.has_minima { n * parts } else { 0 })?;
+    let mut read = Codes::new();
+    for block in stored.chunks_exact(format.bytes) {
+        format.read(block, &mut read);
+        for (at, part) in read.codes[..format.elements].chunks_exact_mut(format.part).enumerate() {
+            let (mut scale, minimum) = (read.scales[at], read.minima[at]);
+            if format.has_minima && scale == 0.0 {
+                part.fill(0); // all elements are −minimum
+                (scale, _) = (minimum, zeros.push(1.0));
+            } else if format.has_minima {
+                zeros.push(minimum / scale);
+            }
+            scales.push(scale);
+            match format.bits {
+                4 => codes.extend(part.chunks_exact(2).map(|pair| pair[0] | pair[1] << 4)),
+                _ => codes.extend_from_slice(part),
+            }
         }
     }
-    Ok([Array::new::<u8>(codes, &[n, blocks, bytes])?, Array::new::<f32>(scales, &[n, blocks])?])
-}
-
-/// A code of a block of `Q4_0`: the low bits of the bytes hold the first half of the codes.
-fn four_bits(given: &[u8], at: usize) -> u8 {
-    match at.checked_sub(given.len()) {
-        None => given[at] & 15,
-        Some(at) => given[at] >> 4,
+    let mut arrays = vec![Array::new::<u8>(codes, &[n, parts, bytes])?, Array::new::<f32>(scales, &[n, parts])?];
+    if format.has_minima {
+        arrays.push(Array::new::<f32>(zeros, &[n, parts])?);
     }
+    Ok(arrays)
 }
 
 /// Adds a constant to the plan, and returns its value.

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::ids::{ConstantId, ValueId};
 use crate::ops::Op;
 use crate::plan::{Constant, NamedWeight, Plan};
-use crate::types::{TensorType, Type};
+use crate::types::{Dim, TensorType, Type};
 use crate::value::{Array, Value};
 
 const ROWS: &[u8] = include_bytes!("../../tests/plans/rows.plan");
@@ -78,52 +78,85 @@ fn quantized_tensors_become_the_numbers_that_they_stand_for() {
     }
 }
 
-/// The plan with `outer [3, 32]`, which is transposed.
-fn transposed() -> (Plan, Vec<Value>) {
+/// The plan with `inner [4, k]`, and with `outer [3, k]`, which is transposed.
+fn transposed(k: usize) -> (Plan, Vec<Value>) {
     let (mut plan, mut constants) = plan();
-    let kind = TensorType::sized(DType::Float32, &[3, 32]);
-    plan.constants[1] = Constant::Tensor(kind.clone());
-    plan.main.values[3].kind = Type::Tensor(kind);
-    constants[1] = Array::new(vec![0f32; 96], &[3, 32]).expect("96 numbers").into();
+    for (at, rows) in [(0, 4), (1, 3)] {
+        let kind = TensorType::sized(DType::Float32, &[rows, k]);
+        plan.constants[at] = Constant::Tensor(kind.clone());
+        plan.main.values[2 * at + 1].kind = Type::Tensor(kind);
+        constants[at] = Array::new(vec![0f32; rows * k], &[rows, k]).expect("as many numbers").into();
+    }
+    let Type::Tensor(TensorType { shape: Some(hidden), .. }) = &mut plan.main.values[2].kind else {
+        panic!("no shape")
+    };
+    hidden[1] = Some(Dim::Size(k));
     let Op::MatMul(product) = &mut plan.main.steps[1].op else { panic!("it is no product") };
     product.trans_b = true;
     assert!(crate::verify::verify(&plan, &constants).is_empty());
     (plan, constants)
 }
 
+/// The types of quantized tensors that products read, the bits of their codes, and the codes that share a scale.
+const KEPT: [(GgmlDType, usize, usize); 8] = [
+    (GgmlDType::Q8_0, 8, 32),
+    (GgmlDType::Q4_0, 4, 32),
+    (GgmlDType::Q4_1, 4, 32),
+    (GgmlDType::Q5_0, 8, 32),
+    (GgmlDType::Q5_1, 8, 32),
+    (GgmlDType::Q4K, 4, 32),
+    (GgmlDType::Q5K, 8, 32),
+    (GgmlDType::Q6K, 8, 16),
+];
+
 #[test]
 fn products_read_quantized_tensors() {
-    for (kind, bits) in [(GgmlDType::Q8_0, 8), (GgmlDType::Q4_0, 4)] {
-        let (mut plan, mut constants) = transposed();
-        let quantized = QTensor::quantize(&tensor((3, 32)), kind).expect("rows of 32");
-        let expected = quantized.dequantize(&Device::Cpu).and_then(|found| found.flatten_all()?.to_vec1::<f32>());
-        read(&gguf(&[("outer", quantized)])).and_then(|new| new.replace(&mut plan, &mut constants)).expect("it fits");
-        assert!(crate::verify::verify(&plan, &constants).is_empty());
-        let Op::MatMulNBits(product) = &plan.main.steps[1].op else { panic!("it has no codes") };
-        assert_eq!((product.n, product.k, product.bits, product.block), (3, 32, bits, 32));
-        let codes = constants[2].tensor().and_then(|codes| codes.read::<u8>()).expect("codes");
-        let scales = numbers(&constants[3]);
-        let code = |at: usize| match bits {
-            8 => f32::from(codes[at]) - 128.0,
-            _ => f32::from(codes[at / 2] >> (4 * (at % 2)) & 15) - 8.0,
-        };
-        let found: Vec<f32> = (0..96).map(|at| code(at) * scales[at / 32]).collect();
-        assert_eq!(found, expected.expect("numbers"), "{kind:?}");
+    let ones = Tensor::ones((3, 512), StorageDType::F32, &Device::Cpu).expect("it is small");
+    for (kind, bits, part) in KEPT {
+        // Of numbers that are all equal, a format with minima has the scale 0.
+        for given in [&tensor((3, 512)), &ones, &ones.neg().expect("numbers"), &ones.zeros_like().expect("numbers")] {
+            let (mut plan, mut constants) = transposed(512);
+            let quantized = QTensor::quantize(given, kind).expect("rows of 512");
+            let expected = quantized.dequantize(&Device::Cpu).and_then(|found| found.flatten_all()?.to_vec1::<f32>());
+            read(&gguf(&[("outer", quantized)]))
+                .and_then(|new| new.replace(&mut plan, &mut constants))
+                .expect("it fits");
+            assert!(crate::verify::verify(&plan, &constants).is_empty());
+            let Op::MatMulNBits(product) = &plan.main.steps[1].op else { panic!("{kind:?} has no codes") };
+            assert_eq!((product.n, product.k, product.bits, product.block), (3, 512, bits, part), "{kind:?}");
+            let found = elements(&constants[2..], bits, part);
+            for (at, (found, expected)) in found.into_iter().zip(expected.expect("numbers")).enumerate() {
+                assert!((found - expected).abs() <= 1e-6, "{kind:?} element {at}: {found} instead of {expected}");
+            }
+        }
     }
+}
+
+/// The elements that the codes, scales and zero points of a product stand for.
+fn elements(constants: &[Value], bits: usize, part: usize) -> Vec<f32> {
+    let codes = constants[0].tensor().and_then(|codes| codes.read::<u8>()).expect("codes");
+    let scales = numbers(&constants[1]);
+    let zeros = constants.get(2).map(numbers);
+    let zero = |block: usize| zeros.as_ref().map_or((1 << (bits - 1)) as f32, |zeros| zeros[block]);
+    let code = |at: usize| match bits {
+        8 => codes[at],
+        _ => codes[at / 2] >> (4 * (at % 2)) & 15,
+    };
+    (0..scales.len() * part).map(|at| (f32::from(code(at)) - zero(at / part)) * scales[at / part]).collect()
 }
 
 #[test]
 fn tensors_of_other_readers_and_types_become_floats() {
-    let of = |kind| read(&gguf(&[("outer", QTensor::quantize(&tensor((3, 32)), kind).expect("rows of 32"))]));
-    for (kind, is_output) in [(GgmlDType::Q8_0, true), (GgmlDType::Q5_0, false), (GgmlDType::F16, false)] {
-        let (mut plan, mut constants) = transposed();
+    let of = |kind| read(&gguf(&[("outer", QTensor::quantize(&tensor((3, 256)), kind).expect("rows of 256"))]));
+    for (kind, is_output) in [(GgmlDType::Q8_0, true), (GgmlDType::Q3K, false), (GgmlDType::F16, false)] {
+        let (mut plan, mut constants) = transposed(256);
         if is_output {
             plan.main.outputs.push(ValueId(3));
         }
         let steps = plan.main.steps.clone();
         of(kind).and_then(|new| new.replace(&mut plan, &mut constants)).expect("it fits");
         assert_eq!((&plan.main.steps, constants.len()), (&steps, 2), "{kind:?}");
-        assert_ne!(numbers(&constants[1]), [0.0; 96]);
+        assert!(numbers(&constants[1]).iter().any(|&number| number != 0.0));
     }
 }
 
