@@ -32,6 +32,8 @@ Axes = Mapping[int, Mapping[int, str]]
 def write_model(request: Request, path: str | Path) -> Exported:
     """Write the ONNX file of a module without a check. `compiler.export` documents the errors."""
     require_torch()
+    from compiler.frontend.local_response import local_response_as_operator
+
     if request.exporter not in get_args(Exporter):
         known = ", ".join(map(repr, get_args(Exporter)))
         raise ValueError(f"exporter: expected one of {known}, found {request.exporter!r}")
@@ -43,7 +45,7 @@ def write_model(request: Request, path: str | Path) -> Exported:
     if request.opset is not None:
         _check_opset(request.opset, request.exporter)
     axes = _by_leaf(request, named_axes(given, shapes))
-    with evaluating(request.module), logging_hidden():
+    with evaluating(request.module), local_response_as_operator(), logging_hidden():
         if request.exporter == "torchscript":
             return _by_torchscript(request, Path(path), axes, None)
         try:

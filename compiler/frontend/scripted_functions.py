@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch.onnx import symbolic_helper
 
+from compiler.frontend.local_response import NAME
+
 __all__ = ["more_functions"]
 
 _SMALL = ("Bool", "Byte", "Char", "Short", "Int")
@@ -44,7 +46,20 @@ def _cumsum(graph: Any, x: Any, dim: Any, dtype: Any) -> Any:
     return graph.op("CumSum", x, axis)
 
 
-_FUNCTIONS: dict[tuple[str, int], Callable[..., Any]] = {("aten::diff", 10): _diff, ("aten::cumsum", 11): _cumsum}
+def _local_response_norm(graph: Any, x: Any, size: Any, alpha: Any, beta: Any, k: Any) -> Any:
+    """The operator of `compiler.frontend.local_response`, of an image and an odd size."""
+    numbers = {
+        name: symbolic_helper._get_const(value, "f", name)
+        for name, value in (("alpha_f", alpha), ("beta_f", beta), ("bias_f", k))
+    }
+    return graph.op("LRN", x, size_i=symbolic_helper._get_const(size, "i", "size"), **numbers)
+
+
+_FUNCTIONS: dict[tuple[str, int], Callable[..., Any]] = {
+    ("aten::diff", 10): _diff,
+    ("aten::cumsum", 11): _cumsum,
+    (NAME, 9): _local_response_norm,
+}
 """An operator, and the first opset of its function → the function."""
 
 

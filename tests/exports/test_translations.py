@@ -56,6 +56,7 @@ def grouped(rows: Any, weight: Any, ends: Any) -> Any:
     return torch.ops.transformers.grouped_mm_fallback(rows, weight, ends)
 
 
+LOCAL_RESPONSE = "candle_compiler::local_response_norm"
 CASES = {
     "hypot": Case("aten::hypot", torch.hypot, (EXTREME, BESIDE), {0: "n"}),
     "hypot, double precision, broadcast": Case("aten::hypot", torch.hypot, (f32(3, 1).double(), f32(4).double())),
@@ -69,6 +70,12 @@ CASES = {
     "right shift of uint8": Case(
         "aten::bitwise_right_shift.Tensor", torch.bitwise_right_shift, (NUMBERS.to(torch.uint8), COUNTS.to(torch.uint8))
     ),
+    **{
+        f"local_response_norm, size {size}, {len(shape)} axes": Case(
+            LOCAL_RESPONSE, lambda x, size=size: F.local_response_norm(x, size, 0.1, k=2.0), (f32(*shape),), {0: "n"}
+        )
+        for size, shape in ((3, (2, 5, 4, 3)), (4, (2, 5, 4, 3)), (3, (2, 5, 4)), (2, (2, 5, 4)), (3, (2, 5, 2, 3, 2)))
+    },
     "rrelu": Case("aten::rrelu", lambda x: F.rrelu(x, 0.1, 0.4), (f32(3, 4),), {0: "n"}),
     "_is_all_true": Case(
         "aten::_is_all_true", lambda x: (torch.ops.aten._is_all_true(x > -9), torch.ops.aten._is_all_true(x > 0)),

@@ -45,7 +45,7 @@ def _line(layer: Layer) -> str:
     ]
     notes += [layer.note] if layer.note else []
     verdicts = [_verdict(layer, exporter) for exporter in EXPORTERS]
-    ours = _OURS[layer.ours] if "dynamo" in layer.unexportable else verdicts[0]
+    ours = _OURS[layer.ours] if layer.ours or "dynamo" in layer.unexportable else verdicts[0]
     cells = [layer.name, *verdicts, ours, "; ".join(notes)]
     return f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
 

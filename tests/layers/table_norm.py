@@ -87,6 +87,7 @@ LAYERS = [
         lambda: nn.LocalResponseNorm(3, alpha=0.1),
         f32(2, 6, 5, 4),
         refused=BY_DESIGN,
+        ours="translation",
         note="both exporters write a 3-D average pooling",
     ),
     layer(
@@ -94,6 +95,7 @@ LAYERS = [
         lambda: nn.LocalResponseNorm(2, alpha=0.1, k=2.0),
         f32(2, 6, 5, 4),
         refused=BY_DESIGN,
+        ours="translation",
         note="both exporters write a 3-D average pooling",
     ),
     layer(
@@ -104,6 +106,7 @@ LAYERS = [
             "dynamo": "the layer is an autograd function",
             "torchscript": "the layer is an autograd function",
         },
+        note="it differs from ONNX's LRN: its windows keep the first channel",
     ),
     function("normalize", lambda x: F.normalize(x, dim=1), f32(2, 6, 5)),
     function("normalize, p=1", lambda x: F.normalize(x, p=1, dim=-1), f32(2, 6, 5)),

@@ -15,6 +15,7 @@ from compiler.frontend.translations import (
     distances,
     elementwise,
     experts,
+    local_response,
     pooling,
     products,
     reductions,
@@ -23,7 +24,10 @@ from compiler.frontend.translations import (
 
 __all__ = ["NAMES", "translation_table"]
 
-_FAMILIES = (attention, axes_of_one, distances, elementwise, experts, pooling, products, reductions, searching)
+_FAMILIES = (
+    *(attention, axes_of_one, distances, elementwise, experts, local_response, pooling, products, reductions),
+    searching,
+)
 
 NAMES: Mapping[str, Callable[..., Any]] = {
     name: function for family in _FAMILIES for name, function in family.TRANSLATIONS.items()
