@@ -24,7 +24,7 @@ def _copies(make: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _registers(register: Callable[..., Any], key_type: Any) -> Callable[..., Any]:
-    """`OperatorBase.py_impl` for keys of `key_type`: a function without the annotations that Python makes in each call."""
+    """`OperatorBase.py_impl` for keys of `key_type`, without the annotations that Python makes in each call."""
 
     def registers(self: Any, key: Any) -> Any:
         if not isinstance(key, key_type) or key == key_type.Python or key in self.py_kernels:
