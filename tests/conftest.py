@@ -13,6 +13,7 @@ import pytest
 
 from compiler.runtime.devices import CUDA
 from tests import exporter
+from tests.order import in_order
 from tests.standin import device
 
 if os.environ.get("WITHOUT_TORCH"):  # `make test-fast`: as if PyTorch were not installed
@@ -37,7 +38,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         is_later = function in seen and any(item.path.is_relative_to(folder) for folder in folders)
         (left_out if is_later else kept).append(item)
         seen.add(function)
-    items[:] = kept
+    items[:] = in_order([item.nodeid for item in kept], kept) if hasattr(config, "workerinput") else kept
     if left_out:
         config.hook.pytest_deselected(items=left_out)
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,9 +12,8 @@ import onnx.parser
 import pytest
 from onnx import TensorProto, helper
 
-from tests.running import SOON
+from tests import forked
 
-ROOT = Path(__file__).parent.parent
 HEAD = '<ir_version: 9, opset_import: ["": 20, "private": 1]>\n'
 
 
@@ -26,7 +22,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a sound model and its plan."""
     folder = tmp_path_factory.mktemp("sound")
     save(folder / "sound.onnx", "g (float[batch, 3] x) => (float[batch, 3] y) { y = Identity(x) }")
-    assert candlec(folder, "compile", "sound.onnx").returncode == 0
+    assert forked.candlec(folder, "compile", "sound.onnx").returncode == 0
     return folder
 
 
@@ -40,19 +36,10 @@ def save(path: Path, text: str) -> None:
     onnx.save(onnx.parser.parse_model(HEAD + text), path)
 
 
-def candlec(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs `candlec` in a separate process."""
-    command = [sys.executable, "-m", "compiler", *arguments]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
-    return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=SOON, check=False
-    )
-
-
 def refuse(folder: Path, *arguments: str) -> str:
     """Checks that the command fails cleanly and changes no file. Returns its error message."""
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
-    done = candlec(folder, *arguments)
+    done = forked.candlec(folder, *arguments, COLUMNS="200")
     assert done.returncode == 1, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     assert "panicked" not in done.stderr
@@ -382,7 +369,7 @@ def test_a_plan_of_a_newer_version_is_refused(folder: Path) -> None:
 
 def test_a_plan_with_a_changed_constant_is_refused(folder: Path) -> None:
     save(folder / "weights.onnx", "g () => (float[3] y) { y = Constant<value_floats = [1.0, 2.0, 3.0]>() }")
-    assert candlec(folder, "compile", "weights.onnx").returncode == 0
+    assert forked.candlec(folder, "compile", "weights.onnx").returncode == 0
     plan = bytearray((folder / "weights.plan").read_bytes())
     plan[-1] ^= 1
     (folder / "bad.plan").write_bytes(plan)
@@ -391,7 +378,7 @@ def test_a_plan_with_a_changed_constant_is_refused(folder: Path) -> None:
 
 def test_an_output_folder_that_is_not_there_is_named(folder: Path) -> None:
     for arguments in (("compile", "sound.onnx", "-o", "nowhere/a.plan"), ("run", "sound.plan", "-o", "nowhere/a.npz")):
-        done = candlec(folder, *arguments)
+        done = forked.candlec(folder, *arguments, COLUMNS="200")
         assert done.returncode == 2
         assert "the folder 'nowhere' does not exist" in done.stderr
 

@@ -1,10 +1,12 @@
-"""The option `--first-cases` of the tests, with which other versions of packages are tested."""
+"""The option `--first-cases` of the tests, with which other versions of packages are tested, and their order."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 from pathlib import Path
+
+from tests.order import FIRST, in_order
 
 FILE = "tests/lower/test_repeat.py"
 
@@ -22,3 +24,11 @@ def test_the_first_case_of_each_function_is_kept() -> None:
     firsts = {line.partition("[")[0]: line for line in reversed(every)}
     assert sorted(first) == sorted(firsts.values()) and len(first) < len(every)
     assert collected("--first-cases", "tests/passes") == every
+
+
+def test_each_of_two_processes_begins_with_long_tests() -> None:
+    folder = Path(__file__).parent
+    assert all((folder / each).exists() for files in FIRST for each in files)
+    names = ["tests/accepted/a", "tests/b", "tests/layers/c", "tests/d", "tests/test_models.py::e", "tests/f"]
+    assert in_order(names, "abcdef") == [*"ce", "b", "a", *"df"]
+    assert in_order(names[4:], "ef") == ["e", "f"]

@@ -25,13 +25,13 @@ class Outcome(NamedTuple):
     problem: str = ""
 
 
-def outcomes(model: Small) -> Iterator[Outcome]:
-    """The outcomes with all inputs given at run time, and, optimized, with the first one only."""
+def outcomes(model: Small, optimized: Sequence[bool]) -> Iterator[Outcome]:
+    """The outcomes: without optimization, with all inputs given at run time; with it, with the first one only."""
     expected = functools.cache(lambda: reference(model))
     constants = [name for name, _ in model.arrays()][1:]
-    for optimize, fixed in ((False, ()), (True, constants)):
+    for optimize in optimized:
         try:
-            yield _outcome(model, optimize, fixed, expected)
+            yield _outcome(model, optimize, constants if optimize else (), expected)
         except Exception as error:
             yield Outcome(problem=f"{type(error).__name__} instead of a refusal: {error}")
 

@@ -23,7 +23,7 @@ OPERATORS = [("" if domain == "ai.onnx" else domain, name) for name, _, _, domai
 @pytest.mark.parametrize("key", OPERATORS, ids=lambda key: ".".join(filter(None, key)))
 def test_what_compiles_runs(key: Key) -> None:
     assert key in bases(), f"no model of {key}: add a row to SCRATCH in its file of tests/lower/"
-    found = [(model.label, each) for model in of_operator(bases()[key]) for each in outcomes(model)]
+    found = [(model.label, each) for model, ways in of_operator(bases()[key]) for each in outcomes(model, ways)]
     assert any(not each.refusal for _, each in found), f"the compiler refuses every small model of {key}"
     problems = [f"{label}: {each.problem}" for label, each in found if each.problem]
     known = KNOWN.get(key, {})

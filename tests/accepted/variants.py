@@ -13,29 +13,34 @@ from tests.accepted.bases import LARGEST
 from tests.accepted.schema import Schema, schema, versions
 from tests.accepted.small import Array, Small, dtype_of
 
-TYPES = {
-    f"tensor({name})" for name in ("float16", "bfloat16", "double", "int8", "int32", "int64", "uint8", "bool", "string")
-}
+TYPES = [
+    f"tensor({name})" for name in ("float16", "bfloat16", "int8", "uint8", "int32", "int64", "double", "string", "bool")
+]
 """The element types of models after the first of an operator: floats, integers, truth values and texts.
 
-The first model has all types, also 4-bit integers, 8-bit floats and unsigned integers of 16 bits and more.
+Each of these models has every second of them. The first model has all types, also 4-bit integers, 8-bit floats and
+unsigned integers of 16 bits and more.
 """
 RANKS = range(6)
-"""The ranks of inputs of the first model of an operator. Those of the other models have one axis more or less."""
+"""The ranks of the first inputs of the first model of an operator. Other inputs have one axis more or less, or none."""
 INTEGERS = (0, 1, 2, -1)
 """The values of an attribute that is an integer."""
 ELEMENT_TYPES = range(1, 24)
 """The values of an attribute that is an element type."""
 
 
-def of_operator(bases: Sequence[Small]) -> Iterator[Small]:
-    """The models of an operator, and their variants, those aside that differ from another one only in the elements."""
+def of_operator(bases: Sequence[Small]) -> Iterator[tuple[Small, Sequence[bool]]]:
+    """The models of an operator and their variants, each with the values of `optimize` for which it is compiled.
+
+    A variant that differs from another one only in the elements is left out. Of the variants of all models but the
+    first, every second one is compiled with optimization, and the others without.
+    """
     met = set()
-    for index, base in enumerate(bases):
-        for model in variants(base, is_first=index == 0):
+    for number, base in enumerate(bases):
+        for place, model in enumerate(variants(base, number)):
             if (kind := _kind(model)) not in met or model is base:
                 met.add(kind)
-                yield model
+                yield model, (place % 2 == 1,) if number and place else (False, True)
 
 
 def _kind(model: Small) -> object:
@@ -45,25 +50,30 @@ def _kind(model: Small) -> object:
     return nodes, types, tuple(model.opsets.items()), tuple(model.inputs)
 
 
-def variants(base: Small, *, is_first: bool) -> Iterator[Small]:
-    """The model, and its variants; more of them for the first model of an operator."""
+def variants(base: Small, number: int) -> Iterator[Small]:
+    """The model, and its variants.
+
+    The first model of an operator has all of them. Of the others, each has a part of the types, ranks and versions, and
+    the next model has another part, because a product of all of them would take most of the time of the tests.
+    """
     yield base
+    is_first = number == 0
     found = _schema_of(base)
     if found is None or any(each.type == onnx.AttributeProto.GRAPH for each in base.node.attribute):
         return  # nested graphs state the types of their inputs, and a loop without inputs may never end
-    yield from _other_types(base, found, is_first)
-    yield from _other_ranks(base, is_first)
+    yield from _other_types(base, found, number)
+    yield from _other_ranks(base, number)
     if is_first:
         yield from _other_attributes(base, found)
         yield from _fewer_inputs(base, found)
-    yield from _other_versions(base)
+    yield from _other_versions(base, number)
 
 
 def _schema_of(model: Small) -> Schema | None:
     return schema(model.node.domain, model.node.op_type, model.opsets.get(model.node.domain, 1))
 
 
-def _other_types(base: Small, found: Schema, is_first: bool) -> Iterator[Small]:
+def _other_types(base: Small, found: Schema, number: int) -> Iterator[Small]:
     arrays = dict(base.arrays())
     variables: dict[str, list[tuple[str, Any]]] = {}
     for index, name in enumerate(base.node.input):
@@ -71,9 +81,8 @@ def _other_types(base: Small, found: Schema, is_first: bool) -> Iterator[Small]:
         if name in arrays and parameter is not None:
             variables.setdefault(parameter.variable, []).append((name, parameter.types))
     for variable, members in variables.items():
-        for text in members[0][1]:
-            if not text.startswith("tensor(") or not (is_first or text in TYPES):
-                continue
+        allowed = [text for text in members[0][1] if text.startswith("tensor(")]
+        for text in [text for text in TYPES if text in allowed][(number + 1) % 2 :: 2] if number else allowed:
             dtype = dtype_of(text)
             if dtype is not None and any(arrays[name].dtype != dtype for name, _ in members):
                 cast = {name: np.asarray(as_type(arrays[name], dtype)) for name, _ in members}
@@ -97,7 +106,7 @@ def as_type(array: Array, dtype: np.dtype[Any]) -> Array:
     return numbers.astype(np.int64).astype(dtype)
 
 
-def _other_ranks(base: Small, is_first: bool) -> Iterator[Small]:
+def _other_ranks(base: Small, number: int) -> Iterator[Small]:
     """One input, those of the first one's shape, or those of its rank, with more or fewer axes."""
     arrays = dict(base.arrays())
     if not arrays:
@@ -105,14 +114,12 @@ def _other_ranks(base: Small, is_first: bool) -> Iterator[Small]:
     first = next(iter(arrays.values()))
     alike = [name for name, array in arrays.items() if array.shape == first.shape]
     same_rank = [name for name, array in arrays.items() if array.ndim == first.ndim]
-    alone = [[name] for name in arrays][: None if is_first else 1]
-    done = []
-    for names, at_end in [*((each, False) for each in alone), (alike, False), (same_rank, True)]:
-        if (names, at_end) in done:
-            continue
-        done.append((names, at_end))
+    choices = [([name], False) for name in arrays][: 1 if number else None]
+    choices += [each for each in ((alike, False), (same_rank, True)) if each not in choices]
+    for names, at_end in [choices[(number + 1) % len(choices)]] if number else choices:
         own = arrays[names[0]].ndim
-        for more in [rank - own for rank in RANKS] if is_first else (-1, 1):
+        every = [rank - own for rank in RANKS] if names[0] == alike[0] else sorted({-own, -1, 1})
+        for more in (-1, 1) if number else every:
             other = {name: with_axes(arrays[name], more, at_end) for name in names}
             if more and own + more >= 0 and all(array.size <= LARGEST for array in other.values()):
                 yield base.changed(f"{more:+} axes at the {'end' if at_end else 'start'} of {names}", other)
@@ -163,11 +170,11 @@ def _fewer_inputs(base: Small, found: Schema) -> Iterator[Small]:
             yield base.with_node(f"without {parameter.name}", node)
 
 
-def _other_versions(base: Small) -> Iterator[Small]:
+def _other_versions(base: Small, number: int) -> Iterator[Small]:
     """The model in older versions of the operator, whose attributes may be inputs now."""
     domain = base.node.domain
-    newest = base.opsets.get(domain, 1)
-    for version in versions(domain, base.node.op_type, newest) if len(base.nodes) == 1 else ():
+    older = versions(domain, base.node.op_type, base.opsets.get(domain, 1)) if len(base.nodes) == 1 else []
+    for version in older[number % len(older) :][:1] if number and older else older:
         old = schema(domain, base.node.op_type, version)
         if old is not None and (node := _in_version(base, old)) is not None:
             made = base.with_node(f"version {version}", node)

@@ -124,16 +124,19 @@ def test_sizes_vary() -> None:
 @pytest.mark.parametrize("norm_first", [False, True])
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 def test_the_fused_layer_of_transformers(norm_first: bool, activation: str) -> None:
-    """PyTorch computes a whole layer with one operator, which its exporter does not translate."""
+    """PyTorch computes a whole layer with one operator, which its exporter does not translate.
+
+    Two layers have every kind of mask, and the others have both masks at once.
+    """
     layer = nn.TransformerEncoderLayer(16, 2, 32, activation=activation, batch_first=True, norm_first=norm_first)
     layer.eval()
     nn.init.normal_(layer.self_attn.in_proj_bias)
     run, x = compiled(layer), torch.randn(3, 5, 16)
     upper, padding = torch.ones(5, 5, dtype=torch.bool).triu(1), torch.arange(15).reshape(3, 5) % 5 > 3
-    for masks in ({}, {"src_mask": upper}, {"src_key_padding_mask": padding}):
-        check(run(x, **masks), layer(x, **masks))
+    given = [{}, {"src_mask": upper}, {"src_key_padding_mask": padding}]
     both = {"src_mask": upper, "src_key_padding_mask": padding}
-    check(run(x, **both), layer(x, **both))
+    for masks in [*given, both] if norm_first == (activation == "gelu") else [both]:
+        check(run(x, **masks), layer(x, **masks))
 
 
 def test_numbers_as_arguments() -> None:

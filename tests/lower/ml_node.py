@@ -58,7 +58,8 @@ def check(
     for symbolic in (False, True):
         model = model_of(op_type, inputs, outputs, version, symbolic, **attributes)
         wanted = reference(model, feeds) if wanted is None else wanted
+        plan = compiler.compile(model)
         for threads in (1, 2):
-            found = list(compiler.load(compiler.compile(model), threads=threads).run(feeds).values())
+            found = list(compiler.load(plan, threads=threads).run(feeds).values())
             for result, reference_result in zip(found, wanted, strict=True):
                 assert_same(result, reference_result, rtol, atol, f"{op_type} {attributes}")

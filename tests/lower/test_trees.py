@@ -1,5 +1,6 @@
 """Ensembles of decision trees against onnxruntime."""
 
+import functools
 import time
 
 import numpy as np
@@ -75,11 +76,16 @@ def test_probit():
     check("TreeEnsembleRegressor", [rows_of(20, 2, "float32")], FLOAT, 3, **attributes, rtol=1e-4, atol=1e-5)
 
 
+@functools.cache
+def large_regressor(trees, targets):
+    return regressor(trees, targets, seed=4)
+
+
 @pytest.mark.parametrize("count", [0, 1, 2, 7, 130, 600, 1100])
 @pytest.mark.parametrize("trees", [1, 70, 300])
 def test_sizes(count, trees):
     for targets in (1, 2):
-        attributes = regressor(trees, targets, seed=4)
+        attributes = large_regressor(trees, targets)
         check("TreeEnsembleRegressor", [rows_of(count, 5, "float32")], FLOAT, 3, **attributes, rtol=1e-4, atol=1e-4)
 
 
@@ -96,11 +102,11 @@ def test_results_are_the_same_for_all_numbers_of_threads():
 @pytest.mark.parametrize("transform", TRANSFORMS)
 def test_classifiers_of_three_classes(dtype, transform):
     x = rows_of(40, 6, dtype)
-    for labels, kind in ((INTS, INT64), (STRINGS, STRING)):
-        for base in (None, [0.5, 0.25, -1.0]):
-            attributes = classifier(6, [0, 1, 2], labels, base_values=base, post_transform=transform)
-            check("TreeEnsembleClassifier", [x], [kind, FLOAT], 1, **attributes, **CLOSE)
-            check("TreeEnsembleClassifier", [x], [kind, FLOAT], 3, **attributes, **CLOSE)
+    for base, version in ((None, 1), (None, 3), ([0.5, 0.25, -1.0], 3)):
+        attributes = classifier(6, [0, 1, 2], INTS, base_values=base, post_transform=transform)
+        check("TreeEnsembleClassifier", [x], [INT64, FLOAT], version, **attributes, **CLOSE)
+    attributes = classifier(6, [0, 1, 2], STRINGS, base_values=[0.5, 0.25, -1.0], post_transform=transform)
+    check("TreeEnsembleClassifier", [x], [STRING, FLOAT], 1, **attributes, **CLOSE)
 
 
 @pytest.mark.parametrize("negative", [False, True])
@@ -111,10 +117,10 @@ def test_classifiers_of_three_classes(dtype, transform):
 def test_classifiers_of_two_classes(negative, transform, classes, bases):
     x = rows_of(40, 6, "float32")
     numbers = {"classlabels_int64s": [0, 1] if len(classes) == 2 else [5, 3]}
-    for labels, kind in ((numbers, INT64), ({"classlabels_strings": ["a", "b"]}, STRING)):
-        for base in bases:
-            attributes = classifier(3, classes, labels, 8, negative, base_values=base, post_transform=transform)
-            check("TreeEnsembleClassifier", [x], [kind, FLOAT], 3, **attributes, **CLOSE)
+    texts = {"classlabels_strings": ["a", "b"]}
+    for labels, kind, base in [*((numbers, INT64, base) for base in bases), (texts, STRING, bases[-1])]:
+        attributes = classifier(3, classes, labels, 8, negative, base_values=base, post_transform=transform)
+        check("TreeEnsembleClassifier", [x], [kind, FLOAT], 3, **attributes, **CLOSE)
 
 
 def test_classes_that_a_row_does_not_reach():

@@ -23,6 +23,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCES = Path(__file__).parent
 KERNELS = ROOT / "runtime/device/kernels"
 CACHE = ROOT / "build/standin"
+CARGO = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "runtime/target")) / "release/build"
+"""The folder of what build scripts make, such as the kernels of the emulator."""
 
 FLAGS = ("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", f"-I{KERNELS}", "-pthread")
 KERNEL_FLAGS = ("-Wno-unknown-pragmas", "-Wno-unused")
@@ -102,15 +104,25 @@ def without(symbol: str, target: Path) -> Path:
 
 
 def _kernel_objects() -> Path:
-    """The folder of the compiled kernels."""
+    """The folder of the compiled kernels. The emulator's build script compiles them with the same flags."""
     sources = sorted(path for path in KERNELS.iterdir() if path.suffix in (".cu", ".cuh", ".h", ".cpp"))
     folder = CACHE / f"kernels-{_hash(sources, MODULE, *FLAGS, *KERNEL_FLAGS)}"
     with _built_once(folder) as work:
-        if work is not None:
+        if work is not None and (library := _of_emulator(sources)) is not None:
+            subprocess.run(["ar", "x", str(library)], cwd=work, check=True)
+        elif work is not None:
             for path in (each for each in sources if each.suffix == ".cu"):
                 (work / f"{path.stem}.cpp").write_text(MODULE.format(name=path.stem))
             _compile([*sorted(work.glob("*.cpp")), KERNELS / "emulator.cpp"], work, KERNEL_FLAGS)
     return folder
+
+
+def _of_emulator(sources: Sequence[Path]) -> Path | None:
+    """The library of the emulator's kernels; `None` if it is older than a source, or not there."""
+    script = ROOT / "runtime/device/emulator/build.rs"
+    last = max(path.stat().st_mtime for path in (*sources, script))
+    made = CARGO.glob("candle-plan-device-emulator-*/out/libcandle_plan_emulator.a")
+    return next((path for path in made if shutil.which("ar") and path.stat().st_mtime > last), None)
 
 
 def _link(work: Path, kernels: Path) -> None:

@@ -57,11 +57,12 @@ def check(
     **attributes: Any,
 ) -> None:
     """Compares the outputs of the node in all forms, optimized and not, with `expected` or with onnxruntime's."""
+    wanted = expected
     for form in forms:
         model = model_of(op_type, inputs, form, opset, outputs, attributes)
         names = {value.name for value in model.graph.input}
         feeds = {f"x{i}": array for i, array in enumerate(inputs) if array is not None and f"x{i}" in names}
-        wanted = reference(model, feeds) if expected is None else expected
+        wanted = reference(model, feeds) if wanted is None else wanted
         for optimize in optimized:
             found = compiler.load(lowered(with_output_types(model, wanted), optimize), threads=1).run(feeds)
             for one, other in zip(found.values(), wanted, strict=True):
