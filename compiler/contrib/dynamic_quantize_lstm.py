@@ -15,6 +15,8 @@ __all__: list[str] = []
 
 _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 _ACTIVATIONS = ("Sigmoid", "Tanh", "Tanh")
+_RANKS = {0: ("X", 3), 1: ("W", 3), 2: ("R", 3), 3: ("B", 2), 5: ("initial_h", 3), 6: ("initial_c", 3)}
+"""The index of an input → its name and rank."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,9 @@ def dynamic_quantize_lstm(node: Node, new: Body) -> tuple[ir.Value, ir.Value, ir
 
 def _checked(node: Node) -> tuple[bool, ...]:
     """Whether each direction reads X from its end. Refuses what differs from a plain LSTM."""
-    node.rank(0, "X", 3)
+    for index, (name, rank) in _RANKS.items():
+        if index < 3 or node.optional(index) is not None:
+            node.rank(index, name, rank)
     node.dtype(1, "W", *CODES)
     node.dtype(2, "R", *CODES)
     node.refuse_input(4, "sequence_lens")

@@ -81,3 +81,13 @@ def test_refusals(changed: dict[str, Any], reason: str) -> None:
     given = Case(OP, plain.inputs, {**plain.attributes, **changed}, plain.outputs, constants=plain.constants)
     with pytest.raises(CompileError, match=reason):
         compiler.compile(given.model())
+
+
+@pytest.mark.parametrize(("index", "name"), [(3, "B"), (5, "initial_h"), (6, "initial_c")])
+def test_inputs_of_another_rank_are_refused(index: int, name: str) -> None:
+    full: Case = next(
+        each.values[0] for each in CASES if len(each.values[0].inputs) > 6 and each.values[0].inputs[6] is not None
+    )
+    inputs = [each[None] if at == index and each is not None else each for at, each in enumerate(full.inputs)]
+    with pytest.raises(CompileError, match=f"input {name} has"):
+        compiler.compile(Case(OP, inputs, full.attributes, full.outputs, constants=full.constants).model())
