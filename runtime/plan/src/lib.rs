@@ -73,6 +73,11 @@ mod axes;
 mod broadcast;
 #[allow(unsafe_code)] // Maps plan files, which the caller promises not to change.
 mod builder;
+#[allow(unsafe_code)] // Works on a stream of Candle's, which the session keeps alive.
+mod candle_device;
+#[cfg(feature = "candle-cuda")]
+#[allow(unsafe_code)] // Makes storages of Candle's of memory that nobody else frees.
+mod candle_storages;
 #[cfg(feature = "candle-cuda")]
 #[allow(unsafe_code)] // Lends Candle's tensors, and fills those that it allocates.
 mod candle_tensors;

@@ -8,6 +8,7 @@ use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::peaks::{self, Peaks};
 use candle_plan_kernels::threads::{Threads, MOST_THREADS};
 
+use crate::candle_device::Chosen;
 use crate::custom::{self, CustomOps};
 use crate::device::Device;
 use crate::dry_run::StepCommands;
@@ -32,8 +33,8 @@ pub const MAX_THREADS: usize = MOST_THREADS;
 /// The settings of a session, as [`Session::load`] describes them.
 #[derive(Clone, Copy)]
 pub struct Settings<'a> {
-    /// The name of the device.
-    pub device: &'a str,
+    /// The device.
+    pub device: Chosen<'a>,
     /// The number of threads; `None` means one for each [usable processor](usable_processors).
     pub threads: Option<usize>,
     /// The most bytes that the values of a run hold at once, beyond the constants.
@@ -87,7 +88,7 @@ impl Session {
         max_memory: Option<usize>,
         memory: Memory,
     ) -> Result<Session> {
-        let (weights, custom, keep_constants) = (None, None, false);
+        let (device, weights, custom, keep_constants) = (device.into(), None, None, false);
         Session::load_with(bytes, &Settings { device, threads, max_memory, memory, weights, custom, keep_constants })
     }
 
@@ -138,7 +139,7 @@ impl Session {
 
     /// Prepares the plan and the constants that `read` returns.
     pub(crate) fn prepare(read: impl FnOnce() -> Result<(Plan, Vec<Value>)>, settings: &Settings) -> Result<Session> {
-        let device = Device::open(settings.device)?;
+        let device = settings.device.open()?;
         let threads = started(settings.threads.unwrap_or_else(|| usable_processors().min(MAX_THREADS)))?;
         let none = CustomOps::new();
         let custom = settings.custom.unwrap_or(&none);

@@ -10,7 +10,12 @@ extern "C" {
 
 /// Resets the counts of calls.
 pub fn reset() {
-    let text = CString::new("upload=staged").expect("it has no zero");
+    configure("upload=staged");
+}
+
+/// Changes the configuration, and resets the counts of calls.
+pub fn configure(text: &str) {
+    let text = CString::new(text).expect("it has no zero");
     // SAFETY: the text ends with a zero.
     assert_eq!(unsafe { standin_configure(text.as_ptr()) }, 0);
 }
