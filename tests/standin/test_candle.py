@@ -24,7 +24,7 @@ PLANS = {
         " ".join(f"b{at} = Identity(a{at})" for at in range(len(KINDS))),
     ),
     "layer": "g (float[n, 4] x) => (float[n, 4] y) { r = Relu(x) y = Sub(r, x) }",
-    "bits": "g (bool[n] x) => (bool[n] y, bool[n] same) { y = Not(x) same = Identity(x) }",
+    "bits": "g (bool[n, m] x) => (bool[n, m] y, bool[n, m] same) { y = Not(x) same = Identity(x) }",
     "booleans": "g (bool[n] x) => (bool[n] y) { y = Not(x) }",
     "model": "g (int64[n, m] tokens) => (float[n, m] logits) { logits = Cast <to = 1> (tokens) }",
 }

@@ -158,7 +158,9 @@ impl Array {
         };
         // SAFETY: the driver has allocated as many elements at the address, and nobody else frees them.
         let slice = unsafe { slice_at(address, count, stored, &stream) }?;
-        let storage = CudaStorage { slice, device: device.clone() };
+        let mut storage = CudaStorage { slice, device: device.clone() };
+        // Candle's other streams wait for the elements too.
+        drop(write_pointer(&mut storage, &stream));
         Ok(Tensor::from_storage(Storage::Cuda(storage), shape, BackpropOp::none(), false))
     }
 }

@@ -33,6 +33,9 @@
 //! # }
 //! ```
 //!
+//! [`SessionBuilder::candle_device`] makes the session where a device of Candle is, such as the one that a `VarBuilder` has.
+//! With the feature `candle-cuda`, this may be an NVIDIA GPU.
+//!
 //! # More
 //!
 //! - A [`State`] holds what one run hands on to the next one, such as the caches of a language model.

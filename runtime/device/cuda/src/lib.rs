@@ -4,8 +4,8 @@
 //! Without the feature, the crate compiles but opens no GPU.
 //!
 //! All sessions of the process share the [context](context) of a GPU, with its memory pool and modules. Each session
-//! has its own [stream](stream), [staging buffer](staging) and cuBLAS handle. Every entry point first binds the context
-//! to the calling thread.
+//! has its own [staging buffer](staging) and cuBLAS handle, and its own [stream](stream) unless it works on one of another
+//! library. Every entry point first binds the context to the calling thread.
 
 mod blas;
 mod cache;

@@ -37,7 +37,7 @@ pub fn copies() -> [usize; 3] {
 /// `CUDA_ERROR_NOT_SUPPORTED`.
 const NOT_SUPPORTED: c_int = 801;
 
-/// Functions of the driver that Candle links and nothing here calls: the stand-in lacks them.
+/// Functions of the driver and of cuBLAS that Candle links and nothing here calls: the stand-in lacks them.
 macro_rules! absent {
     ($($name:ident)*) => {$(
         #[allow(non_snake_case)]
@@ -48,4 +48,4 @@ macro_rules! absent {
     )*};
 }
 
-absent! { cuCtxDestroy_v2 cuMemcpyPeerAsync cuModuleLoad cuStreamIsCapturing }
+absent! { cublasDgemmStridedBatched cuCtxDestroy_v2 cuMemcpyPeerAsync cuModuleLoad cuStreamIsCapturing }
