@@ -26,7 +26,7 @@ impl Chosen<'_> {
     ///
     /// # Errors
     /// As [`Device::open`]; also if no session runs on such a device of Candle.
-    pub fn open(self) -> Result<Device> {
+    pub(crate) fn open(self) -> Result<Device> {
         match self {
             Chosen::Name(name) => Device::open(name),
             Chosen::Candle(candle_core::Device::Cpu) => Device::open(Device::Cpu.name()),
