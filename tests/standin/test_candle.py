@@ -64,7 +64,7 @@ def built() -> Path:
         ("memory", "sum", "memory=48M"),
         ("no events", "sum", ""),
         ("parts", "sum", ""),
-        ("returned", "sum", ""),
+        *(("returned", "sum", f"seed={seed}") for seed in range(3)),
         ("typed", "bits", ""),
         ("wrong", "sum", ""),
         ("wrong device", "sum", "devices=2"),

@@ -78,16 +78,15 @@ impl<'a> SessionBuilder<'a> {
         SessionBuilder { device: name.into(), ..self }
     }
 
-    /// Runs the plan where a device of Candle is. [`Session::run_tensors`] and the session as a layer then need no copies
-    /// between devices for tensors of this device.
+    /// Runs the plan where a device of Candle is, instead of on a [named](SessionBuilder::device) device.
     ///
-    /// On an NVIDIA GPU (the feature `candle-cuda`), the session has no stream of its own: it gives its work to the
-    /// device's stream, in one order with Candle's work, and neither waits for the other. The session keeps the stream
-    /// alive. Several threads may use the session and the device at once: their work is in one stream, and the end of a
-    /// run waits for all of it. Use a device of `Device::new_cuda_with_stream`.
+    /// On an NVIDIA GPU (the feature `candle-cuda`), the session has no stream of its own. Its work is in the device's
+    /// stream, in one order with Candle's work, so no stream waits for another one. Several threads may use the session
+    /// and the device at the same time. The end of a run waits for all work of the stream, also for that of other
+    /// threads. The session keeps the stream alive.
     ///
-    /// [`SessionBuilder::build`] fails if the device has another stream in each thread, as those of `Device::new_cuda`
-    /// do, or if it is neither the CPU nor an NVIDIA GPU.
+    /// [`SessionBuilder::build`] refuses a device of `Device::new_cuda`, which has another stream in each thread: use
+    /// `Device::new_cuda_with_stream`. It also refuses a device that is neither the CPU nor an NVIDIA GPU.
     ///
     /// ```
     /// use candle_core::Device;

@@ -22,9 +22,9 @@ impl Session {
     ///
     /// All inputs are on one device of Candle, and the outputs come back on it. A plan without inputs returns tensors on
     /// the CPU. For tensors on the CPU, a session on a GPU copies the inputs to the GPU and the outputs back. With the
-    /// feature `candle-cuda`, the tensors may be on the session's GPU. Then copies between the host and the GPU happen
-    /// in three cases: an input that a step on the host reads is copied to the host, an output that such a step computes
-    /// is copied to the GPU, and the host checks a copy of an input of booleans or of elements of 2 or 4 bits.
+    /// feature `candle-cuda`, the tensors may be on the session's GPU. Then a run copies to the host only what the host
+    /// needs: values for steps on the host, and inputs of booleans or of elements of 2 or 4 bits, to check them. Outputs
+    /// of steps on the host are copied to the GPU.
     ///
     /// A tensor's type is the [storage dtype](crate::DType::storage_dtype) of the declared type: `U8` for
     /// booleans, for example.

@@ -233,6 +233,13 @@ fn returned(plan: &Path) -> Outcome {
     assert_eq!((standin::copies(), address(&lent)? == address(&x)?), ([0, 3, 0], false));
     assert_eq!(tensor.to_vec2::<f32>()?, copy.to_vec2::<f32>()?);
     assert_eq!((rows.to_vec2::<f32>()?[1][3], lent.to_vec2::<f32>()?[2][3]), (24.0, 12.0));
+    // Candle frees the memory while the session may still copy from it to another stream.
+    let second = Device::new_cuda_with_stream(0)?;
+    let found = sum(&session, &x, &x)?;
+    let copy = found.to_candle(&second)?;
+    drop(found.into_candle_on(&device)?);
+    device.synchronize()?;
+    assert_eq!(copy.to_vec2::<f32>()?, tensor.to_vec2::<f32>()?);
     Ok(())
 }
 
