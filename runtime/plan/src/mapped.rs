@@ -30,10 +30,8 @@ impl Session {
         max_memory: Option<usize>,
         memory: Memory,
     ) -> Result<Session> {
-        let (device, weights, custom, keep_constants) = (device.into(), None, None, false);
-        let settings = Settings { device, threads, max_memory, memory, weights, custom, keep_constants };
         // SAFETY: guaranteed by the caller.
-        unsafe { Session::open_with(path, &settings) }
+        unsafe { Session::open_with(path, &Settings::of(device, threads, max_memory, memory)) }
     }
 
     /// [`Session::open`] with these settings. With weights, custom operators or kept

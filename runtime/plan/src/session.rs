@@ -49,6 +49,19 @@ pub struct Settings<'a> {
     pub keep_constants: bool,
 }
 
+impl<'a> Settings<'a> {
+    /// The settings of a session with the weights of the plan, and without custom operators.
+    pub(crate) fn of(
+        device: &'a str,
+        threads: Option<usize>,
+        max_memory: Option<usize>,
+        memory: Memory,
+    ) -> Settings<'a> {
+        let (device, weights, custom, keep_constants) = (device.into(), None, None, false);
+        Settings { device, threads, max_memory, memory, weights, custom, keep_constants }
+    }
+}
+
 /// A plan prepared for one device and a number of threads. Several threads may run it at once.
 ///
 /// ```
@@ -88,8 +101,7 @@ impl Session {
         max_memory: Option<usize>,
         memory: Memory,
     ) -> Result<Session> {
-        let (device, weights, custom, keep_constants) = (device.into(), None, None, false);
-        Session::load_with(bytes, &Settings { device, threads, max_memory, memory, weights, custom, keep_constants })
+        Session::load_with(bytes, &Settings::of(device, threads, max_memory, memory))
     }
 
     /// [`Session::load`] with these settings.

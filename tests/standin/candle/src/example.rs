@@ -1,4 +1,4 @@
-//! The example of docs/cuda.md.
+//! The example of docs/using-from-rust.md.
 
 use candle_core::{Device, Module, Tensor};
 use candle_plan::{Request, Session};
