@@ -83,7 +83,7 @@ def test_candle(scenario: str, plan: str, configuration: str, built: Path, tmp_p
 
 
 def test_the_page_shows_what_runs() -> None:
-    page = (build.ROOT / "docs/using-from-rust.md").read_text()
+    page = (build.ROOT / "docs/candle-on-a-gpu.md").read_text()
     block = re.search(r"```rust\n(use candle_core.*?)```", page, re.DOTALL)
     assert block is not None
     source = textwrap.dedent((program.FOLDER / "src/example.rs").read_text())

@@ -1,4 +1,4 @@
-//! The example of docs/using-from-rust.md.
+//! The example of docs/candle-on-a-gpu.md.
 
 use candle_core::{Device, Module, Tensor};
 use candle_plan::{Request, Session};
