@@ -23,11 +23,12 @@ PLAN = [
     {"plan", "infer"},
     {"custom", "newer", "read", "verify"},
     {"cpu", "device", "gpu", "weights"},
+    {"candle_device"},
     {"prepare"},
     {"executable", "growing"},
     {"dry_run", "execute", "gpu_run", "inputs", "inspect", "profile", "request", "slots"},
     {"session", "shared"},
-    {"candle_tensors", "constants", "lend", "mapped", "state"},
+    {"candle_storages", "candle_tensors", "constants", "lend", "mapped", "state"},
     {"builder", "tensors"},
     {"internal"},
 ]
@@ -131,7 +132,7 @@ LAYERS = {
     "runtime/emulator": [],
     "benchmarks/gemm": [],
     "examples/embedding": [],
-    "tests/standin/candle": [{"standin"}, {"example", "scenarios"}],
+    "tests/standin/candle": [{"standin"}, {"helpers"}, {"example", "layers"}, {"scenarios"}],
     "tests/standin/candle/kernels": [],
 }
 """Every crate, and the layers of its modules."""

@@ -90,11 +90,12 @@ extern "C" int cublasGemmStridedBatchedEx(void* handle, int transa, int transb, 
                                           long long stride_c, int batch, int compute, int algorithm) {
     ENTER_BLAS("cublasGemmStridedBatchedEx");
     auto library = find(handle);
-    auto stream = library ? state().streams.find(library->stream) : nullptr;
+    auto stream = library && library->stream ? find_stream(library->stream) : nullptr;
     if (!library || !stream) return NOT_READY_YET;
     if (state().config.mutate_arguments) std::swap(m, n);
     if (transa < 0 || transa > 1 || transb < 0 || transb > 1 || !alpha || !beta) return WRONG_VALUE;
-    if (algorithm != -1 || a_kind != b_kind) return UNSUPPORTED;
+    // The default algorithm, and the one for tensor cores that Candle asks for.
+    if ((algorithm != -1 && algorithm != 99) || a_kind != b_kind) return UNSUPPORTED;
     auto product = std::make_shared<Product>();
     *product = {m, n, k, batch, a_kind, c_kind, {uint64_t(a), lda, stride_a, transa == 1}, {uint64_t(b), ldb, stride_b, transb == 1},
                 {uint64_t(c), ldc, stride_c, false}, 0, 0, library->device};

@@ -91,6 +91,7 @@ bool set(Configuration& config, const std::string& key, const std::string& value
     else if (key == "download" && (value == "late" || value == "waits")) config.late_downloads = value == "late";
     else if (key == "strict") config.strict = value == "1";
     else if (key == "pools") config.pools = value == "1";
+    else if (key == "given") config.given = value == "1";
     else if (key == "jit") config.jit = value == "1";
     else if (key == "mutate") return mutate(config, value);
     else return false;
@@ -193,6 +194,8 @@ void report(const char* format, ...) {
     unread += std::string(text) + "\n";
 }
 
+void count(const char* what) { ++calls[what]; }
+
 int enter(Lock& lock, const char* symbol, Needs needs, const Codes& codes, bool survives_loss) {
     if (forked()) return codes.not_initialized;
     lock = Lock(state().mutex);
@@ -233,7 +236,7 @@ extern "C" const char* standin_report() {
     return handed_out.c_str();
 }
 
-// The calls since the last configuration: lines of a function's name and a number.
+// The calls since the last configuration: lines of a function's name, or of what is counted, and a number.
 extern "C" const char* standin_calls() {
     Lock lock(state().mutex);
     handed_out.clear();

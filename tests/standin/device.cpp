@@ -82,6 +82,7 @@ void release_context(Lock& lock, int device) {
     state().devices[device].outside = 0;
     Pool& pool = *state().devices[device].pool;
     pool.used = pool.leaving = pool.reserved = 0;
+    forget_destroyed_pools(device);
 }
 
 }  // namespace standin

@@ -20,8 +20,13 @@ std::map<uint64_t, std::shared_ptr<Pinned>>& pinned = *new std::map<uint64_t, st
 
 uint64_t up(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
+// Destroyed pools. Those of whose memory a part is still in use keep it.
+std::vector<std::shared_ptr<Pool>>& destroyed = *new std::vector<std::shared_ptr<Pool>>;
+
 uint64_t reserved(int device) {
     uint64_t sum = 0;
+    for (const auto& pool : destroyed)
+        if (pool->device == device) sum += up(pool->used + pool->leaving, CHUNK);
     for (const auto& [handle, pool] : state().pools.each())
         if (pool->device == device) sum += pool->reserved;
     return sum;
@@ -112,6 +117,11 @@ void trim(Pool& pool, uint64_t keep) {
 void settle_pools(int device) {
     for (const auto& [handle, pool] : state().pools.each())
         if (pool->device == device && pool->threshold < pool->reserved) trim(*pool, pool->threshold);
+}
+
+void forget_destroyed_pools(int device) {
+    for (size_t i = 0; i < destroyed.size(); i++)
+        if (destroyed[i]->device == device) destroyed.erase(destroyed.begin() + i--);
 }
 
 Pinned* pinned_of(const void* start, size_t size) { return holder(start, size).get(); }
@@ -220,7 +230,9 @@ extern "C" int cuMemPoolDestroy(void* handle) {
     ENTER("cuMemPoolDestroy", INITIALIZED);
     auto pool = state().pools.find(handle);
     if (!pool || pool->is_default) return INVALID_VALUE;
-    if (pool->used > 0) report("a pool is destroyed while %llu bytes of it are allocated", (unsigned long long)pool->used);
+    if (pool->used > 0 && !state().config.given)
+        report("a pool is destroyed while %llu bytes of it are allocated", (unsigned long long)pool->used);
+    destroyed.push_back(pool);
     state().pools.remove(handle);
     return SUCCESS;
 }

@@ -260,6 +260,7 @@ extern "C" int cuStreamWaitEvent(void* handle, void* event_handle, unsigned flag
     if (!stream || !event) return INVALID_HANDLE;
     if (flags > 1) return INVALID_VALUE;
     if (event->recorded == 0) return SUCCESS;
+    if (event->stream != stream) count("waits_between_streams");
     Operation operation;
     operation.name = "cuStreamWaitEvent";
     operation.event = event;

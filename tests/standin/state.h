@@ -63,6 +63,8 @@ struct Configuration {
     bool strict = false;
     // Whether the devices have memory pools.
     bool pools = true;
+    // Whether a pool may be destroyed while other code still has memory of it.
+    bool given = false;
     // Whether the driver compiles PTX; CUDA_DISABLE_PTX_JIT switches that off.
     bool jit = true;
     bool mutate_wait = false, mutate_arguments = false, mutate_source = false, mutate_past = false;
@@ -82,6 +84,8 @@ const Codes DRIVER_CODES = {NOT_INITIALIZED, INVALID_CONTEXT, 0};
 int enter(Lock& lock, const char* symbol, Needs needs, const Codes& codes = DRIVER_CODES, bool survives_loss = false);
 // The names of the functions that call `enter`, then null. `build.py` lists them.
 extern const char* const FUNCTIONS[];
+// Counts, among the calls, what is no call of a function.
+void count(const char* what);
 // Whether this process is a fork of the one that loaded the library.
 bool forked();
 
@@ -149,7 +153,7 @@ struct Operation {
 
 struct Pool {
     int device;
-    bool is_default = false, destroyed = false;
+    bool is_default = false;
     uint64_t threshold = 0, reserved = 0, most_reserved = 0, used = 0, most_used = 0;
     // Bytes that a call has freed, but the stream has not yet.
     uint64_t leaving = 0;
@@ -265,6 +269,7 @@ uint64_t free_bytes(int device);
 // Releases the unused memory of pools above their thresholds.
 void settle_pools(int device);
 void trim(Pool& pool, uint64_t keep);
+void forget_destroyed_pools(int device);
 
 // The live block of the device that contains all `size` bytes at the address. If there is none, returns null and writes a
 // sentence to `why`.

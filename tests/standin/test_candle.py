@@ -23,6 +23,8 @@ PLANS = {
         ", ".join(f"{kind}[n] b{at}" for at, kind in enumerate(KINDS)),
         " ".join(f"b{at} = Identity(a{at})" for at in range(len(KINDS))),
     ),
+    "layer": "g (float[n, 4] x) => (float[n, 4] y) { r = Relu(x) y = Sub(r, x) }",
+    "bits": "g (bool[n, m] x) => (bool[n, m] y, bool[n, m] same) { y = Not(x) same = Identity(x) }",
     "booleans": "g (bool[n] x) => (bool[n] y) { y = Not(x) }",
     "model": "g (int64[n, m] tokens) => (float[n, m] logits) { logits = Cast <to = 1> (tokens) }",
 }
@@ -52,6 +54,20 @@ def built() -> Path:
         ("refused", "sum", ""),
         ("elsewhere", "sum", "devices=2"),
         ("example", "model", ""),
+        *(("layer", "layer", f"seed={seed}") for seed in range(3)),
+        *(("threads", "sum", f"seed={seed}") for seed in range(3)),
+        ("uncopied", "sum", ""),
+        ("uncopied", "sum", "pools=0"),
+        *(("shared stream", "sum", f"seed={seed}") for seed in range(3)),
+        ("given", "sum", "given=1"),
+        ("given", "sum", "pools=0"),
+        ("memory", "sum", "memory=48M"),
+        ("no events", "sum", ""),
+        ("parts", "sum", ""),
+        *(("returned", "sum", f"seed={seed}") for seed in range(3)),
+        ("typed", "bits", ""),
+        ("wrong", "sum", ""),
+        ("wrong device", "sum", "devices=2"),
     ],
 )
 def test_candle(scenario: str, plan: str, configuration: str, built: Path, tmp_path: Path) -> None:
@@ -67,7 +83,7 @@ def test_candle(scenario: str, plan: str, configuration: str, built: Path, tmp_p
 
 
 def test_the_page_shows_what_runs() -> None:
-    page = (build.ROOT / "docs/cuda.md").read_text()
+    page = (build.ROOT / "docs/candle-on-a-gpu.md").read_text()
     block = re.search(r"```rust\n(use candle_core.*?)```", page, re.DOTALL)
     assert block is not None
     source = textwrap.dedent((program.FOLDER / "src/example.rs").read_text())

@@ -1,9 +1,10 @@
 //! The interface of a backend.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use crate::command::Command;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::gemm::Gemm;
 use crate::launch::{Grid, Symbol};
 use crate::memory::{Download, Memory};
@@ -88,6 +89,14 @@ pub unsafe trait Backend: Debug + Send + Sync {
     /// The stream that the work is queued on, as a CUDA handle; `None` if the backend has no streams.
     fn stream(&self) -> Option<u64> {
         None
+    }
+
+    /// A backend of the same GPU that queues its work on another library's stream. It keeps the stream's owner.
+    ///
+    /// # Safety
+    /// `stream` is one stream of this GPU in all threads, while the owner exists.
+    unsafe fn on_stream(&self, _stream: u64, _owner: Box<dyn Send + Sync>) -> Result<Arc<dyn Backend>> {
+        Err(Error::Failed(format!("the device {} has no streams", self.name())))
     }
 
     /// Makes work that is queued from now on wait for the work already queued on another stream.

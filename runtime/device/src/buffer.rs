@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use crate::error::{Error, Result};
 use crate::gpu::Gpu;
-use crate::memory::{Download, Memory};
+use crate::memory::{Download, Memory, Owner};
 
 /// A buffer in a GPU's memory. It is freed when its last owner drops it and the queued work is done.
 pub struct Buffer {
@@ -14,6 +14,13 @@ pub struct Buffer {
     is_lent: bool,
     gpu: Gpu,
 }
+
+/// The owner of memory that a buffer borrows.
+struct Lender {
+    _owner: Box<dyn Send + Sync>,
+}
+
+impl Owner for Lender {}
 
 impl Gpu {
     /// Allocates a buffer with arbitrary contents.
@@ -40,7 +47,7 @@ impl Gpu {
             self.backend.check_address(last)?;
         }
         // SAFETY: guaranteed by the caller.
-        let memory = unsafe { Memory::new(address, owner) };
+        let memory = unsafe { Memory::new(address, Box::new(Lender { _owner: owner })) };
         Ok(Buffer { memory, bytes, is_lent: true, gpu: self.clone() })
     }
 
@@ -135,6 +142,21 @@ impl Buffer {
                 _ => self.gpu.finish(),
             }
         }
+    }
+
+    /// Gives the memory to the caller, who frees it in the order of `stream` with the functions of the GPU's driver. Work
+    /// that is queued on the stream from now on waits for the work already queued here. Returns the buffer itself if the
+    /// memory has another owner or no bytes, or if the driver did not allocate it.
+    ///
+    /// # Errors
+    /// The device reports an error.
+    ///
+    /// # Safety
+    /// `stream` is a stream of this GPU.
+    pub unsafe fn into_memory(mut self, stream: u64) -> Result<std::result::Result<u64, Buffer>> {
+        // SAFETY: guaranteed by the caller.
+        unsafe { self.gpu.backend.make_wait(stream) }?;
+        Ok(self.memory.give_up().filter(|_| self.bytes > 0).ok_or(self))
     }
 
     /// Returns the GPU of the buffer.

@@ -78,6 +78,18 @@ impl Gpu {
         self.backend.stream()
     }
 
+    /// The same GPU with its work on another library's stream. The result keeps the stream's owner.
+    ///
+    /// # Errors
+    /// The backend has no streams, or the device reports an error.
+    ///
+    /// # Safety
+    /// `stream` is one stream of this GPU in all threads, while the owner exists.
+    pub unsafe fn on_stream(&self, stream: u64, owner: Box<dyn Send + Sync>) -> Result<Gpu> {
+        // SAFETY: guaranteed by the caller.
+        Gpu::new(unsafe { self.backend.on_stream(stream, owner) }?)
+    }
+
     /// Makes work that is queued from now on wait for the work already queued on another stream.
     ///
     /// # Errors

@@ -33,6 +33,6 @@ pub use faults::{Fault, Report};
 pub use gemm::{Gemm, GemmKind, Matrix};
 pub use gpu::Gpu;
 pub use launch::{Grid, Symbol, BLOCK, MOST_BLOCKS};
-pub use memory::{Download, Memory};
+pub use memory::{Download, Memory, Owner};
 pub use mirror::{is_mirror, Mirror};
 pub use turn::Turn;

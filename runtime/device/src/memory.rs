@@ -5,10 +5,22 @@
 
 use std::fmt::Debug;
 
+/// What owns memory: dropping it frees the memory.
+pub trait Owner: Send + Sync {
+    /// Gives up the memory: dropping the owner no longer frees it, and the caller frees it with the functions of the
+    /// GPU's driver. Returns `false` if the driver has no function that frees it.
+    fn give_up(&mut self) -> bool {
+        false
+    }
+}
+
+/// Of memory without bytes, and of addresses without memory.
+impl Owner for () {}
+
 /// The address of memory, and the owner that frees the memory when it is dropped.
 pub struct Memory {
     address: u64,
-    _owner: Box<dyn Send + Sync>,
+    owner: Box<dyn Owner>,
 }
 
 impl Memory {
@@ -17,8 +29,13 @@ impl Memory {
     /// # Safety
     /// At the address is memory of a GPU, which exists until the owner is dropped. Memory without bytes, and a backend that
     /// accesses no memory, may have any address.
-    pub unsafe fn new(address: u64, owner: Box<dyn Send + Sync>) -> Memory {
-        Memory { address, _owner: owner }
+    pub unsafe fn new(address: u64, owner: Box<dyn Owner>) -> Memory {
+        Memory { address, owner }
+    }
+
+    /// Gives the memory to the caller, as [`Owner::give_up`] describes. `None` if the owner keeps it.
+    pub(crate) fn give_up(&mut self) -> Option<u64> {
+        self.owner.give_up().then_some(self.address)
     }
 
     /// Returns the address of the first byte.

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::gemm::Gemm;
 use crate::gpu::Gpu;
 use crate::launch::{Grid, Symbol};
-use crate::memory::{Download, Memory};
+use crate::memory::{Download, Memory, Owner};
 
 /// A GPU with this backend.
 pub(crate) fn host() -> Gpu {
@@ -16,6 +16,12 @@ pub(crate) fn host() -> Gpu {
 
 #[derive(Debug)]
 struct Host;
+
+struct Words {
+    _words: Vec<u64>,
+}
+
+impl Owner for Words {}
 
 // SAFETY: an address is that of a vector, which is alone until its owner is dropped, and all copies are done at once.
 unsafe impl Backend for Host {
@@ -26,8 +32,8 @@ unsafe impl Backend for Host {
     fn allocate(&self, bytes: usize) -> Result<Memory> {
         let mut words = vec![u64::MAX; bytes.div_ceil(size_of::<u64>())];
         let address = words.as_mut_ptr().expose_provenance() as u64;
-        // SAFETY: the owner is the vector at the address.
-        Ok(unsafe { Memory::new(address, Box::new(words)) })
+        // SAFETY: the owner has the vector at the address.
+        Ok(unsafe { Memory::new(address, Box::new(Words { _words: words })) })
     }
 
     unsafe fn upload(&self, from: &[u8], to: u64) -> Result<()> {

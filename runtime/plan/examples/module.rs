@@ -15,7 +15,7 @@ pub struct Classifier {
 impl Classifier {
     /// A classifier with the weights of the head from `weights`, for a plan whose output has `width` features.
     pub fn new(plan: &[u8], width: usize, classes: usize, weights: VarBuilder) -> Result<Self, Box<dyn Error>> {
-        let features = Session::from_bytes(plan).threads(2).build()?;
+        let features = Session::from_bytes(plan).candle_device(weights.device()).threads(2).build()?;
         Ok(Classifier { features, head: linear(width, classes, weights.pp("head"))? })
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use candle_core::Tensor;
 
+use crate::candle_device::Chosen;
 use crate::custom::{CustomOp, CustomOps};
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::Memory;
@@ -37,7 +38,7 @@ use crate::weights::Weights;
 #[must_use = "`build` makes the session"]
 pub struct SessionBuilder<'a> {
     source: Source<'a>,
-    device: &'a str,
+    device: Chosen<'a>,
     threads: Option<usize>,
     max_memory: Option<usize>,
     memory: Memory,
@@ -69,12 +70,38 @@ impl<'a> SessionBuilder<'a> {
     fn of(source: Source<'a>) -> SessionBuilder<'a> {
         let (memory, custom) = (Memory::Full, CustomOps::new());
         let (threads, max_memory, weights, keep_constants) = (None, None, None, false);
-        SessionBuilder { source, device: "cpu", threads, max_memory, memory, weights, custom, keep_constants }
+        SessionBuilder { source, device: "cpu".into(), threads, max_memory, memory, weights, custom, keep_constants }
     }
 
     /// Runs the plan on this device: `"cpu"`, or `"cuda"` or `"cuda:1"` if the program registers a backend for GPUs.
     pub fn device(self, name: &'a str) -> Self {
-        SessionBuilder { device: name, ..self }
+        SessionBuilder { device: name.into(), ..self }
+    }
+
+    /// Runs the plan where a device of Candle is, instead of on a [named](SessionBuilder::device) device.
+    ///
+    /// On an NVIDIA GPU (the feature `candle-cuda`), the session has no stream of its own. Its work is in the device's
+    /// stream, in one order with Candle's work, so no stream waits for another one. Several threads may use the session
+    /// and the device at the same time. The end of a run waits for all work of the stream, also for that of other
+    /// threads. The session keeps the stream alive.
+    ///
+    /// [`SessionBuilder::build`] refuses a device of `Device::new_cuda`, which has another stream in each thread: use
+    /// `Device::new_cuda_with_stream`. It also refuses a device that is neither the CPU nor an NVIDIA GPU.
+    ///
+    /// ```
+    /// use candle_core::Device;
+    /// use candle_plan::Session;
+    ///
+    /// # fn main() -> Result<(), candle_plan::Error> {
+    /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/plans/v1.plan");
+    /// let device = Device::Cpu; // or Device::new_cuda_with_stream(0)?
+    /// let session = Session::builder(path).candle_device(&device).build()?;
+    /// assert_eq!(session.device(), "cpu");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn candle_device(self, device: &'a candle_core::Device) -> Self {
+        SessionBuilder { device: Chosen::Candle(device), ..self }
     }
 
     /// Uses this number of threads in a run, from 1 to 1024.

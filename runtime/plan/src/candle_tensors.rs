@@ -1,25 +1,28 @@
 //! Candle's tensors on an NVIDIA GPU: runs take them as inputs without a copy, and outputs become such tensors.
 //!
-//! Candle and a session use the same context of the GPU, and a stream each. The streams wait for each other on the
-//! device.
+//! Candle and a session use the same context of the GPU. Each has a stream of its own, and the streams wait for each other
+//! on the device, unless the session is [on Candle's stream](crate::SessionBuilder::candle_device).
 
 use candle_core::backend::BackendDevice;
-use candle_core::cuda_backend::cudarc::driver::{CudaStream, DevicePtr, DevicePtrMut, SyncOnDrop};
-use candle_core::cuda_backend::{CudaDevice, CudaStorage, CudaStorageSlice};
+use candle_core::cuda_backend::cudarc::driver::CudaStream;
+use candle_core::cuda_backend::{CudaDevice, CudaStorage};
 use candle_core::op::BackpropOp;
-use candle_core::{DType as StorageDType, DeviceLocation, Shape, Storage, Tensor};
+use candle_core::{DType as StorageDType, Shape, Storage, Tensor};
 
 use crate::bail;
+use crate::candle_device::name_of;
+use crate::candle_storages::{dtype_of, read_pointer, slice_at, storage_dtype_of, write_pointer};
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::lend::Lent;
+use crate::read::{check_bits, has_invalid_bits};
 use crate::session::Session;
 use crate::value::{Array, Value};
 
 impl Session {
     /// Lends a Candle tensor on the session's GPU as an input of a run. If its elements have gaps or are not in
     /// row-major order, the device copies them; otherwise there is no copy. The value keeps the tensor alive, and a run
-    /// does not write to it.
+    /// does not write to it. [`Session::run_tensors`] does the same for the time of one run, without unsafe code.
     ///
     /// The run waits on the device for the stream of the tensor's Candle device. A Candle device without a stream of
     /// its own (`Device::new_cuda`) uses the calling thread's stream, so the thread that computes a tensor must lend
@@ -37,25 +40,55 @@ impl Session {
     /// `Var::set`, `Tensor::slice_set` and in-place operations do.
     pub unsafe fn lend_tensor(&self, tensor: &Tensor) -> Result<Value> {
         let dtype = dtype_of(tensor.dtype())?;
-        let (storage, layout) = tensor.storage_and_layout();
+        let (storage, _) = tensor.storage_and_layout();
         let Storage::Cuda(storage) = &*storage else {
             bail!("the tensor is on {:?}, not on {}: Value::from_candle takes it", tensor.device(), self.device());
         };
-        check_device(&storage.device, self.device())?;
+        // SAFETY: the owner keeps the tensor alive; the caller promises the rest.
+        unsafe { self.lend_storage(tensor, storage, dtype, Box::new(tensor.detach())) }
+    }
+
+    /// Lends a tensor, whose storage is locked, as an input of the type `dtype`.
+    ///
+    /// # Errors
+    /// The tensor is not on the session's GPU, an element is no value of the type, or the device fails.
+    ///
+    /// # Safety
+    /// `dtype` has the tensor's type as its storage dtype, and the value is dropped before the lock.
+    pub(crate) unsafe fn borrowed_on_gpu(&self, tensor: &Tensor, storage: &CudaStorage, dtype: DType) -> Result<Value> {
+        // SAFETY: the lock keeps the tensor alive and others from writing to it; the caller guarantees the rest.
+        let value = unsafe { self.lend_storage(tensor, storage, dtype, Box::new(())) }?;
+        if has_invalid_bits(dtype) {
+            check_bits(dtype, value.tensor()?.to_host()?.bits::<u8>()?)?;
+        }
+        Ok(value)
+    }
+
+    /// Lends the elements of a tensor.
+    ///
+    /// # Errors
+    /// The tensor is not on the session's GPU, or the device fails.
+    ///
+    /// # Safety
+    /// `dtype` has the width of the tensor's type. While the owner exists, so does the storage, and nobody writes to it
+    /// until the runs that take the value have returned.
+    unsafe fn lend_storage(
+        &self,
+        tensor: &Tensor,
+        storage: &CudaStorage,
+        dtype: DType,
+        owner: Box<dyn Send + Sync>,
+    ) -> Result<Value> {
+        let (place, own) = (name_of(&storage.device), self.device());
+        if place != own {
+            let remedy = "bring the tensor there with Tensor::to_device, or make the session with";
+            bail!("the tensor is on {place}, and the session on {own}: {remedy} SessionBuilder::candle_device");
+        }
         let stream = storage.device.cuda_stream();
         // The guard makes the stream wait for Candle's other streams that write the elements.
         let (start, _read) = read_pointer(storage, &stream);
-        let offset = layout.start_offset() * tensor.dtype().size_in_bytes();
-        let lent = Lent {
-            address: start + offset as u64,
-            dims: layout.dims().to_vec(),
-            strides: Some(layout.stride().iter().map(|&stride| stride as isize).collect()),
-            dtype,
-            stream: Some(stream.cu_stream().addr() as u64),
-            owner: Box::new(tensor.detach()),
-        };
-        // SAFETY: the layout describes elements in the storage, which the tensor keeps alive; the caller promises the
-        // rest.
+        let lent = Lent { stream: Some(handle_of(&stream)), ..Lent::of(tensor, start, dtype, owner) };
+        // SAFETY: the layout describes elements in the storage; the caller guarantees the rest.
         unsafe { self.lend(lent) }
     }
 }
@@ -63,94 +96,98 @@ impl Session {
 impl Value {
     /// Copies a tensor to a Candle tensor on `device`, which is the GPU that the tensor lies on. The copy is in memory
     /// of Candle's. The host does not wait for it, and the session may be dropped before.
+    /// [`Value::into_candle_on`] avoids the copy.
     ///
     /// # Errors
     /// The tensor or `device` is not on that GPU (for a tensor on the host, use [`Value::into_candle`]), Candle lacks
     /// the type (convert booleans to `uint8` with [`Value::reinterpret`]), the allocation fails, or the device fails.
     pub fn to_candle(&self, device: &candle_core::Device) -> Result<Tensor> {
-        self.tensor()?.to_candle(device)
+        let array = self.tensor()?;
+        array.to_cuda(cuda_of(device, array)?, storage_dtype_of(array.dtype())?)
+    }
+
+    /// Converts a tensor to a Candle tensor on `device`, which is the GPU that the tensor lies on. Candle takes over the
+    /// memory and frees it, also after the session's end. The elements are copied only if another value, a session or a
+    /// tensor shares them, as [`Value::to_candle`] does.
+    ///
+    /// # Errors
+    /// As [`Value::to_candle`].
+    pub fn into_candle_on(self, device: &candle_core::Device) -> Result<Tensor> {
+        let array = self.into_array()?;
+        let (device, stored) = (cuda_of(device, &array)?, storage_dtype_of(array.dtype())?);
+        array.into_cuda(device, stored)
     }
 }
 
 impl Array {
-    /// [`Value::to_candle`].
+    /// Copies the tensor to memory of Candle's, as a tensor of the type `stored`.
     ///
     /// # Errors
-    /// As [`Value::to_candle`].
-    pub fn to_candle(&self, device: &candle_core::Device) -> Result<Tensor> {
+    /// The tensor is not on the device's GPU, the allocation fails, or the device fails.
+    fn to_cuda(&self, device: &CudaDevice, stored: StorageDType) -> Result<Tensor> {
         let (buffer, range) = self.in_buffer()?;
-        let candle_core::Device::Cuda(device) = device else {
-            bail!(
-                "the tensor is on {}, not on {device:?}: Value::to_host and Value::into_candle bring it",
-                self.device()
-            );
-        };
         check_device(device, self.device())?;
-        let (stored, shape) = (storage_dtype_of(self.dtype())?, Shape::from(self.dims()));
+        // The driver allocates no memory without bytes.
+        let room = Shape::from(self.len().max(1));
         // SAFETY: the copy writes all elements before anyone reads them.
-        let mut storage = unsafe { device.alloc_uninit(&shape, stored) }?;
+        let mut storage = unsafe { device.alloc_uninit(&room, stored) }?;
         if !range.is_empty() {
             let stream = device.cuda_stream();
             // When the guard is dropped, Candle's other streams wait for the copy too.
             let (to, _write) = write_pointer(&mut storage, &stream);
             // SAFETY: Candle has allocated this number of bytes, on this GPU and in this stream.
-            unsafe { buffer.copy_out(range.start, range.len(), to, stream.cu_stream().addr() as u64) }?;
+            unsafe { buffer.copy_out(range.start, range.len(), to, handle_of(&stream)) }?;
         }
+        Ok(Tensor::from_storage(Storage::Cuda(storage), self.dims(), BackpropOp::none(), false))
+    }
+
+    /// Gives the memory to Candle, as a tensor of the type `stored`, or [copies](Array::to_cuda) the tensor if something
+    /// else uses its memory. `stored` has the width of the elements.
+    ///
+    /// # Errors
+    /// As [`Array::to_cuda`].
+    pub(crate) fn into_cuda(self, device: &CudaDevice, stored: StorageDType) -> Result<Tensor> {
+        check_device(device, self.device())?;
+        let (stream, shape, count) = (device.cuda_stream(), Shape::from(self.dims()), self.len());
+        // Without events, `upgrade_device_ptr` panics: so that it does not, the driver makes one here first.
+        stream.context().new_event(None).map_err(candle_core::Error::wrap)?;
+        // SAFETY: it is a stream of this GPU.
+        let address = match unsafe { self.into_memory(handle_of(&stream)) }? {
+            Ok(address) => address,
+            Err(array) => return array.to_cuda(device, stored),
+        };
+        // SAFETY: the driver has allocated as many elements at the address, and nobody else frees them.
+        let slice = unsafe { slice_at(address, count, stored, &stream) }?;
+        let mut storage = CudaStorage { slice, device: device.clone() };
+        // Candle's other streams wait for the elements too.
+        drop(write_pointer(&mut storage, &stream));
         Ok(Tensor::from_storage(Storage::Cuda(storage), shape, BackpropOp::none(), false))
+    }
+}
+
+fn handle_of(stream: &CudaStream) -> u64 {
+    stream.cu_stream().addr() as u64
+}
+
+/// The GPU of `device`.
+///
+/// # Errors
+/// It is no GPU.
+fn cuda_of<'a>(device: &'a candle_core::Device, array: &Array) -> Result<&'a CudaDevice> {
+    array.in_buffer()?;
+    match device {
+        candle_core::Device::Cuda(device) => Ok(device),
+        _ => {
+            let place = array.device();
+            bail!("the tensor is on {place}, not on {device:?}: Value::to_host and Value::into_candle bring it")
+        }
     }
 }
 
 /// Rejects a Candle device that is not the GPU of this name.
 fn check_device(device: &CudaDevice, name: &str) -> Result<()> {
-    let found = match device.location() {
-        DeviceLocation::Cuda { gpu_id: 0 } => "cuda".to_string(),
-        DeviceLocation::Cuda { gpu_id } => format!("cuda:{gpu_id}"),
-        other => format!("{other:?}"),
-    };
-    if found != name {
-        bail!("Candle's device is {found}, and not {name}");
+    match name_of(device) {
+        found if found == name => Ok(()),
+        found => bail!("Candle's device is {found}, and not {name}"),
     }
-    Ok(())
-}
-
-/// Candle's types, and the dtypes with the same bits and meaning.
-const TYPES: [(StorageDType, DType); 10] = [
-    (StorageDType::U8, DType::Uint8),
-    (StorageDType::U32, DType::Uint32),
-    (StorageDType::I16, DType::Int16),
-    (StorageDType::I32, DType::Int32),
-    (StorageDType::I64, DType::Int64),
-    (StorageDType::BF16, DType::Bfloat16),
-    (StorageDType::F16, DType::Float16),
-    (StorageDType::F32, DType::Float32),
-    (StorageDType::F64, DType::Float64),
-    (StorageDType::F8E4M3, DType::Float8E4M3Fn),
-];
-
-fn dtype_of(stored: StorageDType) -> Result<DType> {
-    let found = TYPES.iter().find(|(candle, _)| *candle == stored);
-    found.map(|(_, logical)| *logical).ok_or_else(|| Error::op(format!("no input is of Candle's type {stored:?}")))
-}
-
-fn storage_dtype_of(dtype: DType) -> Result<StorageDType> {
-    let found = TYPES.iter().find(|(_, logical)| *logical == dtype);
-    found.map(|(candle, _)| *candle).ok_or_else(|| Error::op(format!("Candle has no type for {dtype}")))
-}
-
-/// The address of a storage of any type, and the guard that tells other streams of its use.
-macro_rules! pointer {
-    ($storage:expr, $method:ident, $stream:ident) => {
-        pointer!(@ $storage, $method, $stream, U8 U32 I16 I32 I64 BF16 F16 F32 F64 F8E4M3 F6E2M3 F6E3M2 F4 F8E8M0)
-    };
-    (@ $storage:expr, $method:ident, $stream:ident, $($kind:ident)*) => {
-        match $storage { $(CudaStorageSlice::$kind(slice) => slice.$method($stream),)* }
-    };
-}
-
-fn read_pointer<'a>(storage: &'a CudaStorage, stream: &'a CudaStream) -> (u64, SyncOnDrop<'a>) {
-    pointer!(&storage.slice, device_ptr, stream)
-}
-
-fn write_pointer<'a>(storage: &'a mut CudaStorage, stream: &'a CudaStream) -> (u64, SyncOnDrop<'a>) {
-    pointer!(&mut storage.slice, device_ptr_mut, stream)
 }

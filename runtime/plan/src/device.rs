@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 
 /// An available device.
 #[derive(Debug, Clone)]
-pub enum Device {
+pub(crate) enum Device {
     /// The processor, which is the host itself.
     Cpu,
     /// A GPU, with memory of its own.

@@ -4,6 +4,7 @@
 //! program outside the workspace uses the names at the root of the crate.
 
 pub use crate::array::Array;
+pub use crate::candle_device::Chosen;
 pub use crate::custom::{Attribute, CustomOps};
 pub use crate::gpu::placements;
 pub use crate::gpu_run::Outputs;

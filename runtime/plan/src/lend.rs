@@ -1,5 +1,6 @@
 //! Tensors whose memory belongs to other code: on the host, and on a session's device.
 
+use candle_core::Tensor;
 use candle_plan_descriptors::strided::View;
 use candle_plan_kernels::threads::Threads;
 
@@ -31,6 +32,22 @@ pub struct Lent {
     pub stream: Option<u64>,
     /// Keeps the memory alive.
     pub owner: Box<dyn Send + Sync>,
+}
+
+impl Lent {
+    /// The elements of a tensor of Candle whose storage begins at this address, already computed.
+    pub(crate) fn of(tensor: &Tensor, storage: u64, dtype: DType, owner: Box<dyn Send + Sync>) -> Lent {
+        let layout = tensor.layout();
+        let strides = layout.stride().iter().map(|&stride| stride as isize).collect();
+        Lent {
+            address: storage + (layout.start_offset() * tensor.dtype().size_in_bytes()) as u64,
+            dims: layout.dims().to_vec(),
+            strides: Some(strides),
+            dtype,
+            stream: None,
+            owner,
+        }
+    }
 }
 
 /// Lends contiguous elements on the host, in row-major order, as an input of a run, without a copy. A run does not

@@ -33,6 +33,9 @@
 //! # }
 //! ```
 //!
+//! [`SessionBuilder::candle_device`] makes the session where a device of Candle is, such as the one that a `VarBuilder` has.
+//! With the feature `candle-cuda`, this may be an NVIDIA GPU.
+//!
 //! # More
 //!
 //! - A [`State`] holds what one run hands on to the next one, such as the caches of a language model.
@@ -73,6 +76,11 @@ mod axes;
 mod broadcast;
 #[allow(unsafe_code)] // Maps plan files, which the caller promises not to change.
 mod builder;
+#[allow(unsafe_code)] // Works on a stream of Candle's, which the session keeps alive.
+mod candle_device;
+#[cfg(feature = "candle-cuda")]
+#[allow(unsafe_code)] // Makes storages of Candle's of memory that nobody else frees.
+mod candle_storages;
 #[cfg(feature = "candle-cuda")]
 #[allow(unsafe_code)] // Lends Candle's tensors, and fills those that it allocates.
 mod candle_tensors;

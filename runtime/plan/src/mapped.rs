@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use candle_plan_memory::mapping::while_unchanged;
 
-use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::executable::Executable;
 use crate::kernel::Memory;
@@ -31,10 +30,8 @@ impl Session {
         max_memory: Option<usize>,
         memory: Memory,
     ) -> Result<Session> {
-        let settings =
-            Settings { device, threads, max_memory, memory, weights: None, custom: None, keep_constants: false };
         // SAFETY: guaranteed by the caller.
-        unsafe { Session::open_with(path, &settings) }
+        unsafe { Session::open_with(path, &Settings::of(device, threads, max_memory, memory)) }
     }
 
     /// [`Session::open`] with these settings. With weights, custom operators or kept
@@ -50,11 +47,11 @@ impl Session {
         let unreadable = |error: std::io::Error| refused(format!("it cannot be opened: {error}"));
         let file = File::open(path).map_err(unreadable)?;
         let metadata = file.metadata().map_err(unreadable)?;
-        let shares = settings.device == Device::Cpu.name() && settings.weights.is_none() && !settings.keep_constants;
+        let shares = settings.device.is_cpu() && settings.weights.is_none() && !settings.keep_constants;
         let key = Key::of(&metadata, settings.memory).filter(|_| shares);
         if let Some(prepared) = key.as_ref().and_then(shared::find) {
             let executable = Arc::new(Executable::limited(prepared, settings.max_memory));
-            return Session::sharing(executable, Device::open(settings.device)?, settings.threads);
+            return Session::sharing(executable, settings.device.open()?, settings.threads);
         }
         let load = |mapping| Session::prepare(|| crate::read::read_file(&file, mapping), settings);
         // SAFETY: guaranteed by the caller. The session holds the mapping.

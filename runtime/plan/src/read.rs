@@ -360,16 +360,27 @@ pub(crate) fn stored_as(dtype: DType) -> Result<Dtype> {
     })
 }
 
-/// Rejects bytes that no value of the type has.
-pub fn check_bits(dtype: DType, bytes: &[u8]) -> Result<()> {
-    let valid: fn(u8) -> bool = match dtype {
+/// Tells which bytes are values of the type; `None` if all are, or if a value has more bytes.
+fn valid_bits(dtype: DType) -> Option<fn(u8) -> bool> {
+    Some(match dtype {
         DType::Bool => |byte| byte <= 1,
         DType::Uint2 => |byte| byte < 4,
         DType::Uint4 | DType::Float4E2M1Fn => |byte| byte < 16,
         DType::Int2 => |byte| (-2..2).contains(&(byte as i8)),
         DType::Int4 => |byte| (-8..8).contains(&(byte as i8)),
-        _ => return Ok(()),
-    };
+        _ => return None,
+    })
+}
+
+/// Whether [`check_bits`] can reject a byte of the type.
+#[cfg(feature = "candle-cuda")]
+pub fn has_invalid_bits(dtype: DType) -> bool {
+    valid_bits(dtype).is_some()
+}
+
+/// Rejects bytes that no value of the type has.
+pub fn check_bits(dtype: DType, bytes: &[u8]) -> Result<()> {
+    let Some(valid) = valid_bits(dtype) else { return Ok(()) };
     match bytes.iter().position(|&byte| !valid(byte)) {
         Some(at) => Err(Error::op(format!("byte {at} is {}, which no {dtype} has", bytes[at]))),
         None => Ok(()),

@@ -8,6 +8,7 @@ use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::peaks::{self, Peaks};
 use candle_plan_kernels::threads::{Threads, MOST_THREADS};
 
+use crate::candle_device::Chosen;
 use crate::custom::{self, CustomOps};
 use crate::device::Device;
 use crate::dry_run::StepCommands;
@@ -32,8 +33,8 @@ pub const MAX_THREADS: usize = MOST_THREADS;
 /// The settings of a session, as [`Session::load`] describes them.
 #[derive(Clone, Copy)]
 pub struct Settings<'a> {
-    /// The name of the device.
-    pub device: &'a str,
+    /// The device.
+    pub device: Chosen<'a>,
     /// The number of threads; `None` means one for each [usable processor](usable_processors).
     pub threads: Option<usize>,
     /// The most bytes that the values of a run hold at once, beyond the constants.
@@ -46,6 +47,19 @@ pub struct Settings<'a> {
     pub custom: Option<&'a CustomOps>,
     /// Whether the session keeps the elements of constants that it packs.
     pub keep_constants: bool,
+}
+
+impl<'a> Settings<'a> {
+    /// The settings of a session with the weights of the plan, and without custom operators.
+    pub(crate) fn of(
+        device: &'a str,
+        threads: Option<usize>,
+        max_memory: Option<usize>,
+        memory: Memory,
+    ) -> Settings<'a> {
+        let (device, weights, custom, keep_constants) = (device.into(), None, None, false);
+        Settings { device, threads, max_memory, memory, weights, custom, keep_constants }
+    }
 }
 
 /// A plan prepared for one device and a number of threads. Several threads may run it at once.
@@ -87,8 +101,7 @@ impl Session {
         max_memory: Option<usize>,
         memory: Memory,
     ) -> Result<Session> {
-        let (weights, custom, keep_constants) = (None, None, false);
-        Session::load_with(bytes, &Settings { device, threads, max_memory, memory, weights, custom, keep_constants })
+        Session::load_with(bytes, &Settings::of(device, threads, max_memory, memory))
     }
 
     /// [`Session::load`] with these settings.
@@ -138,7 +151,7 @@ impl Session {
 
     /// Prepares the plan and the constants that `read` returns.
     pub(crate) fn prepare(read: impl FnOnce() -> Result<(Plan, Vec<Value>)>, settings: &Settings) -> Result<Session> {
-        let device = Device::open(settings.device)?;
+        let device = settings.device.open()?;
         let threads = started(settings.threads.unwrap_or_else(|| usable_processors().min(MAX_THREADS)))?;
         let none = CustomOps::new();
         let custom = settings.custom.unwrap_or(&none);

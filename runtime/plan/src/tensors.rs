@@ -1,30 +1,37 @@
-//! Candle's tensors on the CPU: runs take them as inputs without a copy, and outputs become such tensors.
+//! Candle's tensors: runs take them as inputs without a copy, and outputs become such tensors, on the device of the inputs.
 
 use std::collections::HashMap;
 
-use candle_core::{Module, Storage, Tensor};
+use candle_core::{Device, Module, Storage, Tensor};
 
 use crate::array::backing::bytes_of;
 use crate::bail;
 use crate::error::{Error, Result};
 use crate::lend::{lend_tensor_on_host, Lent};
+use crate::request::Request;
 use crate::session::Session;
-use crate::value::Value;
+use crate::value::{Array, Value};
 
 impl Session {
-    /// [`Session::run_named`] with Candle's tensors on the CPU.
+    /// [`Session::run_named`] with Candle's tensors.
     ///
     /// A tensor whose elements are in row-major order without gaps is not copied, even if it is a part of a larger
     /// storage. Of another tensor, only its elements are copied. Operations that would write to a tensor in place wait
     /// until the run has ended. An output is not copied, unless it shares its memory with an input, a constant or
     /// another output. Gradients do not pass through a run.
     ///
+    /// All inputs are on one device of Candle, and the outputs come back on it. A plan without inputs returns tensors on
+    /// the CPU. For tensors on the CPU, a session on a GPU copies the inputs to the GPU and the outputs back. With the
+    /// feature `candle-cuda`, the tensors may be on the session's GPU. Then a run copies to the host only what the host
+    /// needs: values for steps on the host, and inputs of booleans or of elements of 2 or 4 bits, to check them. Outputs
+    /// of steps on the host are copied to the GPU.
+    ///
     /// A tensor's type is the [storage dtype](crate::DType::storage_dtype) of the declared type: `U8` for
     /// booleans, for example.
     ///
     /// # Errors
-    /// As [`Session::run_named`]; also if a tensor is not on the CPU or has another type, or if an output is not a
-    /// numeric tensor.
+    /// As [`Session::run_named`]; also if a tensor has another type, if the tensors are not on one device, if this device
+    /// is neither the CPU nor the session's GPU, or if an output is not a numeric tensor.
     ///
     /// ```
     /// use candle_core::{DType, Device, Tensor};
@@ -44,6 +51,7 @@ impl Session {
         inputs: impl IntoIterator<Item = (N, &'a Tensor)>,
     ) -> Result<HashMap<String, Tensor>> {
         let inputs: Vec<(N, &Tensor)> = inputs.into_iter().collect();
+        let device = device_of(&inputs)?;
         // The guards keep others from writing to the tensors until no value of the run is left.
         let guards: Vec<_> = inputs.iter().map(|(_, tensor)| tensor.storage_and_layout()).collect();
         let lent = inputs.iter().zip(&guards).map(|((name, tensor), (storage, _))| {
@@ -53,19 +61,18 @@ impl Session {
             });
             Ok((name, value?))
         });
-        let outputs = self.run_named(lent.collect::<Result<Vec<_>>>()?)?;
-        let tensor = |(name, value)| match value {
-            Value::Tensor(array) => Ok((name, array.into_candle()?)),
+        let lent = self.ordered(lent.collect::<Result<Vec<_>>>()?)?;
+        let request = if device.is_cpu() { Request::default() } else { Request::default().on_device() };
+        let outputs = self.run_request(lent, &request)?;
+        let tensor = |((name, _), value): ((&str, _), Value)| match value {
+            Value::Tensor(array) => Ok((name.to_string(), returned(array, &device)?)),
             other => Err(Error::op(format!("output {name:?} is {}, not a numeric tensor", other.describe()))),
         };
-        outputs.into_iter().map(tensor).collect()
+        self.outputs().zip(outputs).map(tensor).collect()
     }
 
     /// The elements of a tensor whose storage is locked, as a value. The value must not outlive the lock.
     fn borrowed(&self, name: &str, tensor: &Tensor, storage: &Storage) -> Result<Value> {
-        let Storage::Cpu(storage) = storage else {
-            bail!("the tensor is on {:?}, and only Session::lend_tensor takes it", tensor.device());
-        };
         let Some(dtype) = self.inputs().find(|&(known, _)| known == name).and_then(|(_, kind)| kind.dtype()) else {
             return Ok(Value::None); // The check of the inputs refuses the name.
         };
@@ -73,18 +80,43 @@ impl Session {
         if tensor.dtype() != stored {
             bail!("expected {dtype}, a Candle tensor of {stored:?}, found one of {:?}", tensor.dtype());
         }
-        let layout = tensor.layout();
-        let start = bytes_of(storage).as_ptr().expose_provenance() + layout.start_offset() * stored.size_in_bytes();
-        let lent = Lent {
-            address: start as u64,
-            dims: layout.dims().to_vec(),
-            strides: Some(layout.stride().iter().map(|&stride| stride as isize).collect()),
-            dtype,
-            stream: None,
-            owner: Box::new(()),
-        };
         // SAFETY: the layout describes elements in the storage, and the caller drops the value before the lock.
-        unsafe { lend_tensor_on_host(lent) }
+        unsafe {
+            match storage {
+                Storage::Cpu(storage) => {
+                    let start = bytes_of(storage).as_ptr().expose_provenance() as u64;
+                    lend_tensor_on_host(Lent::of(tensor, start, dtype, Box::new(())))
+                }
+                #[cfg(feature = "candle-cuda")]
+                Storage::Cuda(storage) => self.borrowed_on_gpu(tensor, storage, dtype),
+                _ => bail!("the tensor is on {:?}: bring it to the CPU with Tensor::to_device", tensor.device()),
+            }
+        }
+    }
+}
+
+/// The device that all inputs are on: the CPU if there are none.
+fn device_of<N: AsRef<str>>(inputs: &[(N, &Tensor)]) -> Result<Device> {
+    let Some((first, tensor)) = inputs.first() else { return Ok(Device::Cpu) };
+    let device = tensor.device();
+    let Some((name, other)) = inputs.iter().find(|(_, other)| !other.device().same_device(device)) else {
+        return Ok(device.clone());
+    };
+    let names = (first.as_ref(), name.as_ref());
+    let [one, two] = [device, other.device()].map(|device| format!("{:?}", device.location()));
+    let places = if one == two { format!("two devices of Candle at {one}") } else { format!("{one} and {two}") };
+    bail!("inputs {:?} and {:?} are on {places}: bring them to one device with Tensor::to_device", names.0, names.1)
+}
+
+/// An output as a tensor on the device of the inputs.
+fn returned(array: Array, device: &Device) -> Result<Tensor> {
+    match device {
+        #[cfg(feature = "candle-cuda")]
+        Device::Cuda(device) => {
+            let stored = array.dtype().storage_dtype()?;
+            array.into_cuda(device, stored)
+        }
+        _ => array.into_candle(),
     }
 }
 
@@ -105,7 +137,7 @@ impl Module for Session {
 
 #[cfg(test)]
 mod tests {
-    use candle_core::{DType, Device};
+    use candle_core::DType;
 
     use super::*;
 

@@ -96,7 +96,7 @@ impl Session {
         let weights = weights.map(|given| given.weights(py)).transpose()?;
         let held = Py::new(py, Held::new(custom))?;
         let custom = held.get().registered();
-        let (weights, custom) = (weights.as_ref(), Some(&custom));
+        let (device, weights, custom) = (device.into(), weights.as_ref(), Some(&custom));
         let settings = Settings { device, threads, max_memory, memory, weights, custom, keep_constants: false };
         let load = || match &plan {
             Source::Bytes(bytes) => Inner::load_with(bytes, &settings),

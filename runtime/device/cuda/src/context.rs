@@ -130,7 +130,7 @@ impl Drop for Context {
     fn drop(&mut self) {
         let Ok(_bound) = self.bind() else { return };
         self.modules.unload();
-        // SAFETY: streams hold the context, so no stream and no memory is left.
+        // SAFETY: streams hold the context, so no stream is left, and no memory except what was given up.
         unsafe {
             self.pool.destroy();
             let _ = cuDevicePrimaryCtxRelease_v2(self.device);

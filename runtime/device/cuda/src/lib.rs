@@ -4,8 +4,8 @@
 //! Without the feature, the crate compiles but opens no GPU.
 //!
 //! All sessions of the process share the [context](context) of a GPU, with its memory pool and modules. Each session
-//! has its own [stream](stream), [staging buffer](staging) and cuBLAS handle. Every entry point first binds the context
-//! to the calling thread.
+//! has its own [staging buffer](staging) and cuBLAS handle, and its own [stream](stream) unless it works on one of another
+//! library. Every entry point first binds the context to the calling thread.
 
 mod blas;
 mod cache;
@@ -89,8 +89,11 @@ impl Cuda {
     /// # Errors
     /// [`Error::Unavailable`]: the reason.
     fn open(ordinal: usize) -> Result<Cuda> {
-        let stream = Stream::new(Context::open(ordinal)?)?;
-        Ok(Cuda { blas: Mutex::default(), staging: Mutex::new(Stage::Unopened), stream })
+        Ok(Cuda::on(Stream::new(Context::open(ordinal)?)?))
+    }
+
+    fn on(stream: Arc<Stream>) -> Cuda {
+        Cuda { blas: Mutex::default(), staging: Mutex::new(Stage::Unopened), stream }
     }
 
     /// Returns the staging buffer; the first call creates it.
@@ -218,6 +221,12 @@ unsafe impl Backend for Cuda {
 
     fn stream(&self) -> Option<u64> {
         Some(self.stream.handle().0 as u64)
+    }
+
+    unsafe fn on_stream(&self, stream: u64, owner: Box<dyn Send + Sync>) -> Result<Arc<dyn Backend>> {
+        let (context, handle) = (Arc::clone(&self.stream.context), StreamHandle(stream as usize));
+        // SAFETY: guaranteed by the caller.
+        Ok(Arc::new(Cuda::on(unsafe { Stream::borrowed(context, handle, owner) })))
     }
 
     unsafe fn wait_for(&self, stream: u64) -> Result<()> {

@@ -74,10 +74,11 @@ impl Pool {
         }
     }
 
-    /// Destroys the pool. Its context must be bound to the thread.
+    /// Destroys the pool. Its context must be bound to the thread. The driver keeps the memory that was
+    /// [given up](candle_plan_device::Owner::give_up) until its new owner frees it.
     ///
     /// # Safety
-    /// Nothing uses memory of the pool any more.
+    /// Nothing else uses memory of the pool any more.
     pub unsafe fn destroy(&mut self) {
         if let Some(pool) = self.handle.take() {
             // SAFETY: guaranteed by the caller.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use candle_plan_device::{Error, Memory, Result};
+use candle_plan_device::{Error, Memory, Owner, Result};
 
 use crate::cache::Cache;
 use crate::context::{Bound, Context};
@@ -13,9 +13,10 @@ use crate::driver::{
 use crate::failure::Failure;
 
 /// A queue of work for a GPU.
-#[derive(Debug)]
 pub(super) struct Stream {
     handle: StreamHandle,
+    /// The owner, if the stream belongs to another library.
+    owner: Option<Box<dyn Send + Sync>>,
     /// Memory that the session's run keeps.
     pub cache: Arc<Cache>,
     pub context: Arc<Context>,
@@ -27,9 +28,21 @@ impl Stream {
         let mut handle = StreamHandle::NULL;
         // SAFETY: the call writes one handle.
         context.pool.with_memory(|| unsafe { cuStreamCreate(&raw mut handle, NON_BLOCKING) })?;
+        Ok(Stream::of(context, handle, None))
+    }
+
+    /// A stream of another library.
+    ///
+    /// # Safety
+    /// `handle` is one stream of the context in all threads, while the owner exists.
+    pub unsafe fn borrowed(context: Arc<Context>, handle: StreamHandle, owner: Box<dyn Send + Sync>) -> Arc<Stream> {
+        Stream::of(context, handle, Some(owner))
+    }
+
+    fn of(context: Arc<Context>, handle: StreamHandle, owner: Option<Box<dyn Send + Sync>>) -> Arc<Stream> {
         let cache = Arc::new(Cache::new(handle, context.pool.handle().is_some()));
         context.pool.add_cache(&cache);
-        Ok(Arc::new(Stream { handle, cache, context }))
+        Arc::new(Stream { handle, owner, cache, context })
     }
 
     pub fn handle(&self) -> StreamHandle {
@@ -109,7 +122,7 @@ impl Stream {
     /// # Safety
     /// The block was allocated for this stream with this size, and nothing else frees it.
     unsafe fn owned(self: &Arc<Stream>, address: u64, bytes: usize) -> Memory {
-        let owner = Owner { address, bytes, stream: Arc::clone(self) };
+        let owner = Block { address, bytes, stream: Some(Arc::clone(self)) };
         // SAFETY: guaranteed by the caller.
         unsafe { Memory::new(address, Box::new(owner)) }
     }
@@ -120,17 +133,23 @@ impl Drop for Stream {
     fn drop(&mut self) {
         if let Ok(_bound) = self.bind() {
             self.cache.close();
-            // SAFETY: nothing uses the stream any more.
-            let _ = unsafe { cuStreamDestroy_v2(self.handle) };
+            if self.owner.is_none() {
+                // SAFETY: nothing uses the stream any more.
+                let _ = unsafe { cuStreamDestroy_v2(self.handle) };
+            }
         }
     }
 }
 
-/// Makes work that is queued on the stream `second` from now on wait for the work already queued on `first`.
+/// Makes work that is queued on the stream `second` from now on wait for the work already queued on `first`, which may be
+/// the same stream.
 ///
 /// # Safety
 /// Both are streams of the context that is bound to the thread.
 unsafe fn order(first: StreamHandle, second: StreamHandle) -> std::result::Result<(), Failure> {
+    if first == second {
+        return Ok(());
+    }
     let mut event = EventHandle::NULL;
     // SAFETY: the first call writes one handle. Destroying an event does not affect the streams that wait for it.
     unsafe {
@@ -141,18 +160,28 @@ unsafe fn order(first: StreamHandle, second: StreamHandle) -> std::result::Resul
 }
 
 /// Memory that its last owner frees, on any thread. It holds its stream, which keeps the context alive.
-struct Owner {
+struct Block {
     address: u64,
     bytes: usize,
-    stream: Arc<Stream>,
+    /// `None` if somebody else frees the memory.
+    stream: Option<Arc<Stream>>,
 }
 
-impl Drop for Owner {
+impl Owner for Block {
+    /// The driver's functions free memory of a pool also in the order of another stream, and after the pool is destroyed.
+    fn give_up(&mut self) -> bool {
+        self.stream = None;
+        true
+    }
+}
+
+impl Drop for Block {
     /// Frees nothing if the context cannot be bound (after a fork). If freeing fails, the GPU is lost, and the next
     /// call on the stream reports it; the error is not kept for an unrelated call.
     fn drop(&mut self) {
-        let Ok(_bound) = self.stream.bind() else { return };
+        let Some(stream) = &self.stream else { return };
+        let Ok(_bound) = stream.bind() else { return };
         // SAFETY: nothing uses the memory any more, except work that is already in the stream.
-        let _ = unsafe { self.stream.cache.free(self.address, self.bytes) };
+        let _ = unsafe { stream.cache.free(self.address, self.bytes) };
     }
 }

@@ -69,6 +69,8 @@ struct Owner {
     bytes: usize,
 }
 
+impl candle_plan_device::Owner for Owner {}
+
 impl Drop for Owner {
     fn drop(&mut self) {
         MEMORY.lock().remove(&self.address);

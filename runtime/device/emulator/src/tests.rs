@@ -52,3 +52,16 @@ fn a_safe_copy_stays_on_its_gpu() {
     copy.download(0, &mut bytes).expect("it has two");
     assert_eq!(bytes, [7; 2]);
 }
+
+#[test]
+fn memory_is_not_given_away_and_there_is_no_other_stream() {
+    let gpu = open().expect("enough memory");
+    // SAFETY: the emulator uses no stream.
+    let (memory, moved) =
+        unsafe { (gpu.uploaded(&[7; 4]).expect("few").into_memory(1), gpu.on_stream(1, Box::new(()))) };
+    let kept = memory.expect("it waits for nothing").expect_err("no driver frees it");
+    let mut bytes = [0; 4];
+    kept.download(0, &mut bytes).expect("it has four");
+    assert_eq!(bytes, [7; 4]);
+    assert_eq!(moved.expect_err("no streams").to_string(), "the device emulator has no streams");
+}

@@ -82,6 +82,32 @@ impl Array {
         Array::on_device(buffer.copied(gpu, range.start, range.len())?, self.dims(), self.dtype)
     }
 
+    /// Gives the memory of the elements to the caller, as [`Buffer::into_memory`] describes. Returns the tensor itself if
+    /// something else uses its memory too.
+    ///
+    /// # Errors
+    /// The device reports an error.
+    ///
+    /// # Safety
+    /// `stream` is a stream of the device.
+    #[cfg(feature = "candle-cuda")]
+    pub(crate) unsafe fn into_memory(self, stream: u64) -> Result<std::result::Result<u64, Array>> {
+        if !(self.is_alone() && self.is_whole() && self.is_on_device()) {
+            return Ok(Err(self));
+        }
+        let Array { storage, start, dims, dtype } = self;
+        let backing = match Arc::try_unwrap(storage) {
+            // SAFETY: guaranteed by the caller.
+            Ok(Backing::Device(buffer)) => match unsafe { buffer.into_memory(stream) }? {
+                Ok(address) => return Ok(Ok(address)),
+                Err(buffer) => Arc::new(Backing::Device(buffer)),
+            },
+            Ok(backing) => Arc::new(backing),
+            Err(shared) => shared,
+        };
+        Ok(Err(Array { storage: backing, start, dims, dtype }))
+    }
+
     /// Returns the device buffer of the tensor and the range of its bytes in the buffer.
     ///
     /// # Errors

@@ -96,8 +96,12 @@ impl Value {
     pub fn tensor(&self) -> Result<&Array> {
         match self {
             Value::Tensor(array) => Ok(array),
-            other => Err(Error::op(format!("expected a tensor, found {}", other.describe()))),
+            other => Err(other.is_no_tensor()),
         }
+    }
+
+    fn is_no_tensor(&self) -> Error {
+        Error::op(format!("expected a tensor, found {}", self.describe()))
     }
 }
 

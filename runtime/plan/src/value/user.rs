@@ -52,10 +52,7 @@ impl Value {
     /// # Errors
     /// The value is no tensor of numbers on the host, or the host lacks memory for a copy.
     pub fn into_candle(self) -> Result<Tensor> {
-        match self {
-            Value::Tensor(array) => array.into_candle(),
-            other => Err(other.is_no_tensor()),
-        }
+        self.into_array()?.into_candle()
     }
 
     /// The elements of a tensor in row-major order, without a copy.
@@ -72,10 +69,7 @@ impl Value {
     /// As [`Value::read`]; also if the host lacks memory for a copy.
     pub fn into_elements<T: Element>(self) -> Result<Vec<T>> {
         self.read::<T>()?; // `Array::into_elements` also takes other types of the same storage.
-        match self {
-            Value::Tensor(array) => array.into_elements(),
-            other => Err(other.is_no_tensor()),
-        }
+        self.into_array()?.into_elements()
     }
 
     /// The elements of a tensor of strings, in row-major order.
@@ -156,8 +150,15 @@ impl Value {
         }
     }
 
-    fn is_no_tensor(&self) -> Error {
-        Error::op(format!("expected a tensor, found {}", self.describe()))
+    /// The tensor of numbers.
+    ///
+    /// # Errors
+    /// The value is none.
+    pub(crate) fn into_array(self) -> Result<Array> {
+        match self {
+            Value::Tensor(array) => Ok(array),
+            other => Err(other.is_no_tensor()),
+        }
     }
 }
 

@@ -5,12 +5,11 @@ use std::path::Path;
 use candle_core::cuda_backend::{CudaStorage, CudaStorageSlice};
 use candle_core::op::BackpropOp;
 use candle_core::{DType, Device, Storage, Tensor};
-use candle_plan::{DType as Logical, Request, Session, Value};
+use candle_plan::{DType as Logical, Session, Value};
 
+use crate::helpers::{lend, matrix, on_device, session, sum, warm, Result};
 use crate::standin;
 use crate::Outcome;
-
-type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 pub fn run(name: &str, plan: &Path) -> Outcome {
     match name {
@@ -25,42 +24,8 @@ pub fn run(name: &str, plan: &Path) -> Outcome {
         "refused" => refused(plan),
         "elsewhere" => elsewhere(plan),
         "example" => crate::example::run(),
-        _ => Err("there is no such scenario".into()),
+        _ => crate::layers::run(name, plan),
     }
-}
-
-fn session(plan: &Path, device: &str) -> Result<Session> {
-    // SAFETY: nobody changes the plan of the test.
-    Ok(unsafe { Session::builder(plan).device(device).threads(1).build_mapped() }?)
-}
-
-/// The session of a plan `sum = x + y` on the GPU, after a first run, which makes additional calls.
-fn warm(plan: &Path, device: &Device) -> Result<Session> {
-    let session = session(plan, "cuda")?;
-    let x = matrix(device, 0.0)?;
-    sum(&session, &x, &x)?;
-    Ok(session)
-}
-
-/// Three rows of four numbers from `first` on.
-fn matrix(device: &Device, first: f32) -> Result<Tensor> {
-    let numbers: Vec<f32> = (0..12).map(|step| first + step as f32).collect();
-    Ok(Tensor::from_vec(numbers, (3, 4), device)?)
-}
-
-fn lend(session: &Session, tensor: &Tensor) -> Result<Value> {
-    // SAFETY: the scenarios write no tensor in place.
-    Ok(unsafe { session.lend_tensor(tensor) }?)
-}
-
-/// The outputs of a run on the device.
-fn on_device(session: &Session, inputs: Vec<Value>) -> Result<Vec<Value>> {
-    Ok(session.run_request(inputs, &Request::default().on_device())?)
-}
-
-fn sum(session: &Session, x: &Tensor, y: &Tensor) -> Result<Value> {
-    let inputs = vec![lend(session, x)?, lend(session, y)?];
-    Ok(on_device(session, inputs)?.remove(0))
 }
 
 /// No element of an input is copied, and an output is copied once, on the device.
@@ -214,7 +179,7 @@ fn refused(plan: &Path) -> Outcome {
     let device = Device::new_cuda_with_stream(0)?;
     let session = warm(plan, &device)?;
     refuses(&session, &matrix(&Device::Cpu, 1.0)?, "the tensor is on Cpu, not on cuda: Value::from_candle takes it");
-    refuses(&self::session(plan, "cpu")?, &matrix(&device, 1.0)?, "Candle's device is cuda, and not cpu");
+    refuses(&self::session(plan, "cpu")?, &matrix(&device, 1.0)?, "the tensor is on cuda, and the session on cpu");
     let Device::Cuda(cuda) = &device else { return Err("a GPU".into()) };
     let slice = CudaStorageSlice::F4(cuda.alloc_zeros::<u8>(4)?);
     let storage = Storage::Cuda(CudaStorage { slice, device: cuda.clone() });
@@ -232,8 +197,8 @@ fn elsewhere(plan: &Path) -> Outcome {
     {
         let (first, second) = (warm(plan, &device)?, session(plan, "cuda:1")?);
         let x = matrix(&device, 1.0)?;
-        refuses(&first, &matrix(&other, 1.0)?, "Candle's device is cuda:1, and not cuda");
-        refuses(&second, &x, "Candle's device is cuda, and not cuda:1");
+        refuses(&first, &matrix(&other, 1.0)?, "the tensor is on cuda:1, and the session on cuda");
+        refuses(&second, &x, "the tensor is on cuda, and the session on cuda:1");
         is_not_taken(&sum(&first, &x, &x)?, &other, "Candle's device is cuda:1, and not cuda");
         let y = matrix(&other, 2.0)?;
         let found = sum(&second, &y, &y)?.to_candle(&other)?;

@@ -10,7 +10,12 @@ extern "C" {
 
 /// Resets the counts of calls.
 pub fn reset() {
-    let text = CString::new("upload=staged").expect("it has no zero");
+    configure("upload=staged");
+}
+
+/// Changes the configuration, and resets the counts of calls.
+pub fn configure(text: &str) {
+    let text = CString::new(text).expect("it has no zero");
     // SAFETY: the text ends with a zero.
     assert_eq!(unsafe { standin_configure(text.as_ptr()) }, 0);
 }
@@ -32,7 +37,7 @@ pub fn copies() -> [usize; 3] {
 /// `CUDA_ERROR_NOT_SUPPORTED`.
 const NOT_SUPPORTED: c_int = 801;
 
-/// Functions of the driver that Candle links and nothing here calls: the stand-in lacks them.
+/// Functions of the driver and of cuBLAS that Candle links and nothing here calls: the stand-in lacks them.
 macro_rules! absent {
     ($($name:ident)*) => {$(
         #[allow(non_snake_case)]
@@ -43,4 +48,4 @@ macro_rules! absent {
     )*};
 }
 
-absent! { cuCtxDestroy_v2 cuMemcpyPeerAsync cuModuleLoad cuStreamIsCapturing }
+absent! { cublasDgemmStridedBatched cuCtxDestroy_v2 cuMemcpyPeerAsync cuModuleLoad cuStreamIsCapturing }
