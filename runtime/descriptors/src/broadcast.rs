@@ -40,6 +40,9 @@ impl Broadcast {
     /// # Errors
     /// The index of the first operand whose shape does not broadcast to `result`.
     pub fn new(result: &[usize], operands: &[&[usize]]) -> Result<Broadcast, usize> {
+        if let Some(whole) = Broadcast::of_whole(result, operands) {
+            return Ok(whole);
+        }
         let width = result.len().max(1);
         let mut merged = Broadcast { dims: Dims::new(), strides: SmallVec::new(), width };
         merged.strides.resize(operands.len() * width, 0);
@@ -53,6 +56,17 @@ impl Broadcast {
             merged.dims.push(1);
         }
         Ok(merged)
+    }
+
+    /// Returns the broadcast if each operand has the shape of the result, or a single element. Then one dimension is enough.
+    fn of_whole(result: &[usize], operands: &[&[usize]]) -> Option<Broadcast> {
+        let size = result.iter().try_fold(1usize, |size, &dim| size.checked_mul(dim))?;
+        let stride = |operand: &&[usize]| match *operand == result {
+            true => Some(usize::from(size != 1)),
+            false => (operand.len() <= result.len() && operand.iter().all(|&dim| dim == 1)).then_some(0),
+        };
+        let strides = operands.iter().map(stride).collect::<Option<_>>()?;
+        Some(Broadcast { dims: smallvec![size], strides, width: 1 })
     }
 
     /// Appends axis `axis` of the result. If every operand has a single stride through the last dimension and this
@@ -180,6 +194,9 @@ mod tests {
             (&[2, 3], &[&[2, 1], &[1, 3]], &[2, 3], &[&[1, 0], &[0, 1]]),
             (&[1, 1], &[&[1]], &[1], &[&[0]]),
             (&[], &[&[]], &[1], &[&[0]]),
+            (&[1, 1], &[&[], &[1, 1], &[1]], &[1], &[&[0], &[0], &[0]]),
+            (&[0, 3], &[&[0, 3], &[1]], &[0], &[&[1], &[0]]),
+            (&[2, 3], &[&[2, 3], &[1, 1], &[2, 3]], &[6], &[&[1], &[0], &[1]]),
             (&[0, 3], &[&[0, 3], &[1, 3]], &[0, 3], &[&[3, 1], &[0, 1]]),
         ];
         for (result, operands, dims, strides) in cases {
@@ -192,5 +209,6 @@ mod tests {
         assert_eq!(mixed([x, y, z]).swapped(), mixed([y, x, z]));
         assert_eq!(Broadcast::new(&[2, 3], &[&[2, 3], &[2]]), Err(1));
         assert_eq!(Broadcast::new(&[3], &[&[1, 3]]), Err(0));
+        assert_eq!(Broadcast::new(&[1], &[&[1, 1]]), Err(0));
     }
 }

@@ -153,8 +153,8 @@ pub fn pad<T: Word>(source: &[T], dims: &[usize], places: &[Places], fill: T, ou
     let width = last.len() * unit;
     let task = if threads.count() == 1 { out.len() / width } else { (64usize << 10).div_ceil(width * size_of::<T>()) };
     threads.for_each_chunk(out, task * width, |chunk, out| {
-        for (i, out) in out.chunks_exact_mut(width).enumerate() {
-            match rows.start(chunk * task + i) {
+        for (out, start) in out.chunks_exact_mut(width).zip(rows.starts(chunk * task)) {
+            match start {
                 Some(start) => rows.fill(&source[start..], fill, out),
                 None => out.fill(fill),
             }
@@ -171,13 +171,29 @@ struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// Returns the start of the source row for row `row` of the result; `None` for a row of fill values.
-    fn start(&self, mut row: usize) -> Option<usize> {
-        let mut stride = self.dims[self.dims.len() - 1] * self.unit;
+    /// Returns the start of the source row for each row of the result, from row `first` on; `None` for a row of fill values.
+    fn starts(&self, first: usize) -> impl Iterator<Item = Option<usize>> + '_ {
+        let (one, stride) = (Places::all(1), self.dims[self.dims.len() - 1] * self.unit);
+        let (inner, outer) = self.outer.split_last().map_or((one, self.outer), |(inner, outer)| (inner.clone(), outer));
+        let (mut plane, mut row) = (first / inner.len(), first % inner.len());
+        let mut start = self.plane(outer, plane);
+        std::iter::from_fn(move || {
+            if row == inner.len() {
+                (plane, row) = (plane + 1, 0);
+                start = self.plane(outer, plane);
+            }
+            row += 1;
+            Some(start.and_then(|start| Some(start + inner.get(row - 1)? * stride)))
+        })
+    }
+
+    /// Returns the start of the source plane, a matrix of two axes, for plane `plane` of the result.
+    fn plane(&self, outer: &[Places], mut plane: usize) -> Option<usize> {
+        let mut stride: usize = self.dims[outer.len()..].iter().product::<usize>() * self.unit;
         let mut start = 0;
-        for (places, dim) in self.outer.iter().zip(self.dims).rev() {
-            start += places.get(row % places.len())? * stride;
-            row /= places.len();
+        for (places, dim) in outer.iter().zip(self.dims).rev() {
+            start += places.get(plane % places.len())? * stride;
+            plane /= places.len();
             stride *= dim;
         }
         Some(start)

@@ -8,12 +8,21 @@ use std::sync::Arc;
 
 use crate::machine;
 
+/// The bytes that a thread may still allocate with the functions of this module.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Left {
+    Unlimited,
+    /// Only this thread works on the kernel.
+    Own(usize),
+    /// The last number in [`SHARED`]. Other threads work on the same kernel.
+    Shared,
+}
+
 thread_local! {
-    /// The bytes that this thread may still allocate with the functions of this module, shared with the other threads
-    /// that work on the same kernel. `None` means unlimited.
-    static BUDGET: RefCell<Budget> = const { RefCell::new(None) };
-    /// Whether [`BUDGET`] is set. Every allocation reads it; it has no destructor, so the read is cheap.
-    static IS_BOUNDED: Cell<bool> = const { Cell::new(false) };
+    /// Every allocation reads it; it has no destructor, so the read is cheap.
+    static LEFT: Cell<Left> = const { Cell::new(Left::Unlimited) };
+    /// The budgets that this thread shares with others: one for each kernel within another.
+    static SHARED: RefCell<Vec<Arc<AtomicUsize>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The bytes that a core's cache holds. A task has only a few buffers up to this size, so they do not count toward the
@@ -30,58 +39,71 @@ pub type Budget = Option<Arc<AtomicUsize>>;
 
 /// Returns the bytes that this thread may still allocate; `usize::MAX` if unlimited.
 pub fn budget() -> usize {
-    if !IS_BOUNDED.get() {
-        return usize::MAX;
+    match LEFT.get() {
+        Left::Unlimited => usize::MAX,
+        Left::Own(left) => left,
+        Left::Shared => SHARED.with_borrow(|shared| shared.last().map_or(usize::MAX, |left| left.load(Relaxed))),
     }
-    BUDGET.with_borrow(|budget| budget.as_ref().map_or(usize::MAX, |left| left.load(Relaxed)))
 }
 
 /// Runs `work` with a budget of `bytes` bytes in total, including threads that [help](crate::threads::Threads).
 pub fn within<R>(bytes: usize, work: impl FnOnce() -> R) -> R {
-    sharing((bytes != usize::MAX).then(|| Arc::new(AtomicUsize::new(bytes))), work)
+    with(if bytes == usize::MAX { Left::Unlimited } else { Left::Own(bytes) }, work)
 }
 
 /// Returns the budget, to pass to a thread that helps this one.
 pub fn shared() -> Budget {
-    if IS_BOUNDED.get() {
-        BUDGET.with_borrow(Clone::clone)
-    } else {
-        None
+    match LEFT.get() {
+        Left::Unlimited => None,
+        Left::Own(left) => {
+            let left = Arc::new(AtomicUsize::new(left));
+            SHARED.with_borrow_mut(|shared| shared.push(Arc::clone(&left)));
+            LEFT.set(Left::Shared);
+            Some(left)
+        }
+        Left::Shared => SHARED.with_borrow(|shared| shared.last().cloned()),
     }
 }
 
 /// Runs `work` with the budget of the thread that this one helps.
 pub fn sharing<R>(budget: Budget, work: impl FnOnce() -> R) -> R {
-    struct Outer(Budget);
-    impl Drop for Outer {
-        fn drop(&mut self) {
-            set(self.0.take());
-        }
-    }
-    if budget.is_none() && !IS_BOUNDED.get() {
-        return work();
-    }
-    let _outer = Outer(set(budget));
-    work()
+    let Some(left) = budget else { return with(Left::Unlimited, work) };
+    SHARED.with_borrow_mut(|shared| shared.push(left));
+    with(Left::Shared, work)
 }
 
-/// Sets this thread's budget, and returns the previous one.
-fn set(budget: Budget) -> Budget {
-    IS_BOUNDED.set(budget.is_some());
-    BUDGET.replace(budget)
+/// Runs `work` with a budget. The last one of [`SHARED`] ends with it, also if `work` has made it.
+fn with<R>(left: Left, work: impl FnOnce() -> R) -> R {
+    struct Outer(Left);
+    impl Drop for Outer {
+        fn drop(&mut self) {
+            if LEFT.replace(self.0) == Left::Shared {
+                SHARED.with_borrow_mut(Vec::pop);
+            }
+        }
+    }
+    if left == Left::Unlimited && LEFT.get() == Left::Unlimited {
+        return work();
+    }
+    let _outer = Outer(LEFT.replace(left));
+    work()
 }
 
 /// Takes `bytes` from the [`budget`], for memory allocated elsewhere. Returns false, and takes nothing, if the budget
 /// is smaller.
 pub fn charge(bytes: usize) -> bool {
-    if !IS_BOUNDED.get() {
-        return true;
+    match LEFT.get() {
+        Left::Unlimited => true,
+        Left::Own(left) => {
+            let rest = left.checked_sub(bytes);
+            rest.inspect(|rest| LEFT.set(Left::Own(*rest))).is_some()
+        }
+        Left::Shared => SHARED.with_borrow(|shared| {
+            let take =
+                |left: &Arc<AtomicUsize>| left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(bytes)).is_ok();
+            shared.last().is_none_or(take)
+        }),
     }
-    BUDGET.with_borrow(|budget| {
-        let take =
-            |left: &Arc<AtomicUsize>| left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(bytes)).is_ok();
-        budget.as_ref().is_none_or(take)
-    })
 }
 
 /// The reason a kernel stopped early: there was no memory for a buffer besides its operands and its result.
@@ -212,6 +234,35 @@ mod tests {
         };
         assert_eq!(left(pushed), all - 2 * many + CACHED * 2);
         assert!(caught(|| within(many - 1, || copied(&vec![0u8; 4 << 20]))).is_err());
+    }
+
+    #[test]
+    fn a_budget_that_is_shared_ends_with_its_kernel() {
+        let helped = |shared: Budget, bytes: usize| {
+            let work = move || sharing(shared, || charge(bytes).then(budget));
+            std::thread::spawn(work).join().expect("no panic")
+        };
+        within(100, || {
+            assert!(charge(10) && !charge(91));
+            within(50, || {
+                assert_eq!(helped(shared(), 20), Some(30));
+                assert_eq!((budget(), helped(shared(), 31), charge(30), budget()), (30, None, true, 0));
+                within(usize::MAX, || {
+                    assert_eq!((budget(), shared().is_none(), charge(1000)), (usize::MAX, true, true))
+                });
+                assert_eq!(budget(), 0);
+            });
+            assert_eq!((budget(), helped(shared(), 5), budget()), (90, Some(85), 85));
+            let stopped = caught(|| {
+                within(7, || {
+                    let _shared = shared();
+                    OutOfMemory::end(Some(8))
+                })
+            });
+            assert_eq!(stopped, Err(OutOfMemory { bytes: 8, left: 7 }));
+            assert_eq!(budget(), 85);
+        });
+        assert_eq!((budget(), SHARED.with_borrow(Vec::len)), (usize::MAX, 0));
     }
 
     #[test]

@@ -10,8 +10,8 @@ use crate::ids::PairId;
 use crate::kernel::Memory;
 use crate::plan::Plan;
 use crate::prepare::PreparedPlan;
+use crate::value::by_address::Addresses;
 use crate::value::held::addresses;
-use crate::value::storages::Addresses;
 use crate::value::Value;
 
 /// A plan that is ready to run. Sessions with different limits may share the prepared plan.

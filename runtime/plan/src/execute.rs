@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::executable::Executable;
+use crate::expected::Expected;
 use crate::gpu_run::{Outputs, Places};
 use crate::growing::{self, Growing};
 use crate::ids::BlockId;
@@ -57,8 +58,10 @@ impl Executable {
     ) -> Result<Vec<Value>> {
         let wanted = request.only.map(|only| Wanted::new(&self.main, only)).transpose()?;
         let (watch, places) = (Watch::new(request.stop, request.deadline), Places { given: request.place, kept });
-        let (spare, growing) = (Spare::default(), growing.filter(|_| self.max_memory.is_none()));
-        Run { executable: self, threads, watch, observer: None, places, wanted, growing, spare }.on_device(inputs)
+        let growing = growing.filter(|_| self.max_memory.is_none());
+        let (spare, expected) = (Spare::default(), Expected::default());
+        Run { executable: self, threads, watch, observer: None, places, wanted, growing, spare, expected }
+            .on_device(inputs)
     }
 
     /// Like [`Executable::run_until`], with an observer around every step.
@@ -70,8 +73,9 @@ impl Executable {
         observer: &dyn Observer,
     ) -> Result<Vec<Value>> {
         let (watch, observer, places) = (Watch::new(stop, None), Some(observer), Places::all(Outputs::Host));
-        let spare = Spare::default();
-        Run { executable: self, threads, watch, observer, places, wanted: None, growing: None, spare }.on_device(inputs)
+        let (spare, expected) = (Spare::default(), Expected::default());
+        Run { executable: self, threads, watch, observer, places, wanted: None, growing: None, spare, expected }
+            .on_device(inputs)
     }
 
     /// Returns the error of the step whose kernel reported an invalid value.
@@ -127,6 +131,8 @@ struct Run<'a> {
     /// The values of a state that change in place.
     growing: Option<&'a Growing>,
     spare: Spare,
+    /// The sizes of results. Only a run with a memory limit needs them.
+    expected: Expected,
 }
 
 /// The nested blocks of a step.
@@ -213,7 +219,7 @@ impl Run<'_> {
     /// Returns the [budget](buffer::budget) as the memory limit of a block. Values in `lent` and constants do not
     /// count.
     fn bound(&self, lent: &[Value]) -> Bound<'_> {
-        Bound::new(&self.executable.addresses, lent)
+        Bound::new(&self.executable.addresses, lent, &self.expected)
     }
 
     /// Runs a block, or the part of it that computes the wanted outputs. Takes the inputs, and appends these outputs.
@@ -229,7 +235,7 @@ impl Run<'_> {
         }
         let mut slots = self.spare.slots(block.held.len(), bound);
         for (slot, value) in block.inputs.iter().zip(inputs.drain(..)) {
-            slots.set(*slot, value);
+            slots.lend(*slot, value);
         }
         let mut begun = Begun::default();
         match buffer::caught(|| self.run_steps(block, wanted, &mut slots, &mut begun)) {
@@ -272,6 +278,7 @@ impl Run<'_> {
             match self.observer {
                 _ if wanted.is_some_and(|wanted| !wanted.needs(at)) => skip(step, slots),
                 _ if self.is_delivered_later(step) || step.carries && self.growing.is_some() => pass(step, slots),
+                None if step.passes && self.growing.is_none() => pass(step, slots),
                 None => self.step(step, slots, begun)?,
                 Some(observer) => observer.step(step, &mut || self.step(step, slots, begun))?,
             }
@@ -302,9 +309,7 @@ impl Run<'_> {
         let outputs = outputs.map_err(|error| self.place(error, step, &inputs, &begun.taken))?;
         drop(inputs);
         for (slot, value) in step.outputs.iter().zip(outputs) {
-            if let Some(slot) = slot {
-                slots.set(*slot, value);
-            }
+            slots.put_result(*slot, value);
         }
         step.drops.iter().for_each(|slot| slots.clear(*slot));
         Ok(())
@@ -369,7 +374,7 @@ fn is_on_device(value: &Value) -> bool {
 fn run_kernel(step: &PreparedStep, slots: &Slots, call: &mut Call) -> Result<Vec<Value>> {
     match slots.bound() {
         None => step.kernel().run(call),
-        Some(bound) => bound.run((step.kernel(), step.operator()), slots, call),
+        Some(bound) => bound.run((step.mark.0 as usize, step.kernel(), step.operator()), slots, call),
     }
 }
 

@@ -161,7 +161,17 @@ impl<'a> Call<'a, '_> {
     }
 
     /// Input `i`, which must be a tensor.
+    #[inline]
     pub fn tensor(&self, i: usize) -> Result<&Array> {
+        match self.inputs.get(i) {
+            Some(Input::Shared(Value::Tensor(array)) | Input::Owned(Value::Tensor(array))) => Ok(array),
+            _ => self.tensor_of_others(i),
+        }
+    }
+
+    /// Input `i`, whatever it is, as a tensor.
+    #[cold]
+    fn tensor_of_others(&self, i: usize) -> Result<&Array> {
         self.value(i)?.tensor().map_err(|error| Error::op(format!("input {i}: {error}")))
     }
 

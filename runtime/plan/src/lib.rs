@@ -94,6 +94,7 @@ mod epilogue;
 mod error;
 mod executable;
 mod execute;
+mod expected;
 mod extent;
 mod form;
 #[allow(unsafe_code)] // Launches kernels, which trust addresses and sizes.

@@ -1,17 +1,19 @@
 //! The memory bound of a run whose plan has `max_memory`.
 
 use std::cell::RefCell;
-use std::iter;
 
 use candle_plan_memory::buffer;
+use smallvec::SmallVec;
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::expected::Expected;
 use crate::kernel::{Call, Input, Kernel};
 use crate::operator::Operator;
-use crate::types::{TensorType, Type, Types};
-use crate::value::held::{Held, Outside};
-use crate::value::storages::{Addresses, RECORD};
+use crate::types::{TensorType, Type};
+use crate::value::by_address::Addresses;
+use crate::value::held::{Held, Holding, Outside};
+use crate::value::storages::RECORD;
 use crate::value::Value;
 
 /// A bound on the bytes that the values of one block hold at once.
@@ -19,16 +21,26 @@ pub(crate) struct Bound<'c> {
     limit: usize,
     /// The values that the caller holds, and counts itself.
     outside: Outside<'c>,
+    /// Whether these include all inputs of the block.
+    lends: bool,
     /// The values in the block's slots.
     held: RefCell<Held>,
+    expected: &'c Expected,
 }
 
 impl<'c> Bound<'c> {
-    /// Bounds a block by the bytes that the caller has [left](buffer::budget). Constants, and values that are `lent` to
-    /// the block, do not count.
-    pub fn new(constants: &'c Addresses, lent: &[Value]) -> Bound<'c> {
+    /// Bounds a block by the bytes that the caller has [left](buffer::budget). Constants, and the values that are
+    /// `lent` to the block, all its inputs or none, do not count.
+    pub fn new(constants: &'c Addresses, lent: &[Value], expected: &'c Expected) -> Bound<'c> {
         let outside = Outside::of_constants(constants).and(lent.iter());
-        Bound { limit: buffer::budget(), outside, held: RefCell::default() }
+        Bound { limit: buffer::budget(), outside, lends: !lent.is_empty(), held: RefCell::default(), expected }
+    }
+
+    /// Counts an input of the block. A lent sequence takes no bytes, but its items have storages that are counted once.
+    pub fn lend(&self, value: &Value) {
+        if !self.lends || matches!(value, Value::Sequence(_)) {
+            self.add(value);
+        }
     }
 
     /// Counts a value that a slot receives.
@@ -36,36 +48,62 @@ impl<'c> Bound<'c> {
         self.held.borrow_mut().add(value, &self.outside);
     }
 
-    /// Stops counting a value that leaves its slot.
+    /// Stops counting a value that leaves the block.
     pub fn remove(&self, value: &Value) {
-        self.held.borrow_mut().remove(value);
+        self.release(Holding::of(value));
     }
 
-    /// The bytes of the values in slots, and of other values of the block.
-    fn bytes<'v>(&self, slots: &'v [Option<Value>], more: impl Iterator<Item = &'v Value> + Clone) -> usize {
-        self.held.borrow_mut().bytes_with(slots.iter().flatten(), more, &self.outside)
+    fn release(&self, holding: Option<Holding>) {
+        if let Some(holding) = holding {
+            self.held.borrow_mut().remove(holding);
+        }
     }
 
-    /// Runs a step's kernel while `slots` hold the block's other values, which were [added](Bound::add). The operator, if
-    /// it is known, infers the sizes of the results.
+    /// The bytes of the values in slots, and of other values of the block, which are counted.
+    fn bytes<'v>(&self, slots: &'v [Option<Value>], more: impl Iterator<Item = &'v Value>) -> usize {
+        self.held.borrow().bytes(slots.iter().flatten().chain(more))
+    }
+
+    /// Runs a step's kernel while `slots` hold the block's other values. The inputs that the step takes over are counted, and
+    /// the results are afterwards. `step` is the number of the step in the run. The operator, if it is known, infers the sizes
+    /// of the results.
     ///
     /// # Errors
     /// The results do not fit beside these values. If their sizes follow from the inputs' shapes, the kernel does not
     /// run.
     pub fn run(
         &self,
-        step: (&dyn Kernel, Option<&dyn Operator>),
+        (step, kernel, operator): (usize, &dyn Kernel, Option<&dyn Operator>),
         slots: &[Option<Value>],
         call: &mut Call,
     ) -> Result<Vec<Value>> {
-        let (kernel, operator) = step;
-        let shared = self.bytes(slots, iter::empty());
         let before = self.bytes(slots, call.inputs.iter().filter_map(owned));
-        // The results may reuse the storage of inputs that die.
-        self.check(shared.saturating_add(expected(operator, call)).max(before))?;
-        let outputs = buffer::within(self.limit - before, || kernel.run(call))?;
+        let expected = operator.map_or(0, |operator| self.expected.bytes((step, operator), call));
+        if before.saturating_add(expected) > self.limit {
+            // The results may reuse the storage of inputs that die.
+            self.check(self.without_owned(slots, call).saturating_add(expected).max(before))?;
+        }
+        let given: SmallVec<[Option<Holding>; 4]> =
+            call.inputs.iter().map(|input| owned(input).and_then(Holding::of)).collect();
+        let mut outputs = buffer::within(self.limit - before, || kernel.run(call))?;
+        for (_, holding) in call.inputs.iter().zip(&given).filter(|(input, _)| owned(input).is_none()) {
+            self.release(*holding);
+        }
+        outputs.iter().for_each(|output| self.add(output));
         self.check(self.bytes(slots, call.inputs.iter().filter_map(owned).chain(&outputs)))?;
+        for (_, holding) in call.inputs.iter().zip(given).filter(|(input, _)| owned(input).is_some()) {
+            self.release(holding);
+        }
+        outputs.drain(call.outputs.min(outputs.len())..).for_each(|output| self.remove(&output));
         Ok(outputs)
+    }
+
+    /// The bytes of the values in slots.
+    fn without_owned(&self, slots: &[Option<Value>], call: &Call) -> usize {
+        call.inputs.iter().filter_map(owned).for_each(|value| self.remove(value));
+        let bytes = self.bytes(slots, std::iter::empty());
+        call.inputs.iter().filter_map(owned).for_each(|value| self.add(value));
+        bytes
     }
 
     fn check(&self, needed: usize) -> Result<()> {
@@ -133,17 +171,6 @@ fn owned<'a>(input: &'a Input) -> Option<&'a Value> {
 /// The bytes of the storages of values.
 pub(crate) fn bytes_held<'a>(values: impl Iterator<Item = &'a Value> + Clone) -> usize {
     Held::bytes_of(values, &Outside::default())
-}
-
-/// The bytes of the results, as far as they follow from the inputs' shapes.
-fn expected(operator: Option<&dyn Operator>, call: &Call) -> usize {
-    let Some(operator) = operator.filter(|operator| !(0..call.len()).any(|i| operator.shares(i))) else { return 0 };
-    let types: Option<Vec<Option<Type>>> =
-        (0..call.len()).map(|i| call.optional(i).map(type_of).transpose().ok()).collect();
-    let Some(types) = types else { return 0 };
-    let types: Vec<Option<&Type>> = types.iter().map(Option::as_ref).collect();
-    let results = operator.infer(&Types::of(&types, call.outputs)).unwrap_or_default();
-    results.iter().map(|kind| kind.tensor().map_or(0, TensorType::bytes)).fold(0, usize::saturating_add)
 }
 
 /// The type of a tensor or of strings.

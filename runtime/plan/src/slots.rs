@@ -44,22 +44,45 @@ impl<'b> Slots<'b> {
         self.bound
     }
 
-    /// Puts a value into a slot, and drops the previous one.
+    /// Puts an input of the block into a slot. The bound knows it.
     #[inline]
-    pub fn set(&mut self, slot: SlotId, value: Value) {
+    pub fn lend(&mut self, slot: SlotId, value: Value) {
         if let Some(bound) = self.bound {
-            self.uncount(slot, bound);
-            bound.add(&value);
+            bound.lend(&value);
         }
         self.values[slot.at()] = Some(value);
     }
 
-    /// Takes the value out of a slot.
+    /// Puts a value into a slot, and drops the previous one.
     #[inline]
-    pub fn take(&mut self, slot: SlotId) -> Option<Value> {
+    pub fn set(&mut self, slot: SlotId, value: Value) {
+        if let Some(bound) = self.bound {
+            bound.add(&value);
+        }
+        self.put(slot, value);
+    }
+
+    /// Like [`Slots::set`], for a result of a step, which the bound already counts. Drops the result if it has no slot.
+    #[inline]
+    pub fn put_result(&mut self, slot: Option<SlotId>, value: Value) {
+        match (slot, self.bound) {
+            (Some(slot), _) => self.put(slot, value),
+            (None, Some(bound)) => bound.remove(&value),
+            (None, None) => {}
+        }
+    }
+
+    #[inline]
+    fn put(&mut self, slot: SlotId, value: Value) {
         if let Some(bound) = self.bound {
             self.uncount(slot, bound);
         }
+        self.values[slot.at()] = Some(value);
+    }
+
+    /// Takes the value out of a slot for a step. The bound counts it until the step [has run](Bound::run).
+    #[inline]
+    pub fn take(&mut self, slot: SlotId) -> Option<Value> {
         self.values[slot.at()].take()
     }
 

@@ -17,7 +17,10 @@ const TASK: usize = 32 * 1024;
 /// The task is a trait object, so that the code that splits the work is compiled once per element type, not once per
 /// function.
 fn for_each_task<O: Send>(threads: &Threads, out: &mut [O], task: &(dyn Fn(usize, &mut [O]) + Sync)) {
-    threads.for_each_chunk(out, TASK, |i, out| task(i * TASK, out));
+    match out.len() <= TASK {
+        true => task(0, out),
+        false => threads.for_each_chunk(out, TASK, |i, out| task(i * TASK, out)),
+    }
 }
 
 /// Why a function has no result.
@@ -66,6 +69,10 @@ pub fn zip<X: Copy + Sync, Y: Copy + Sync, O: Send>(
     out: &mut [O],
     function: impl Fn(X, Y) -> O + Sync,
 ) {
+    if let [only] = out {
+        *only = function(x[0], y[0]);
+        return;
+    }
     for_each_task(threads, out, &|first, out| {
         for_each_run(broadcast.span(), first, out.len(), |position, count| {
             let out = &mut out[position - first..][..count];

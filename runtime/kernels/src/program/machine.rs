@@ -255,6 +255,17 @@ impl Machine<'_> {
                 )
             };
         }
+        // For functions of many operations.
+        macro_rules! together {
+            (|$x:ident| $function:expr) => {
+                acc.map_together(
+                    #[inline(always)]
+                    |$x| $function,
+                    #[inline(always)]
+                    |$x| $function,
+                )
+            };
+        }
         match function {
             Unary::Abs => each!(|x| x.abs()),
             Unary::Neg => each!(|x| x.neg()),
@@ -266,13 +277,13 @@ impl Machine<'_> {
             Unary::Clip { min, max } => each!(|x| clip(x, min, max)),
             Unary::HardSwish => each!(|x| math::hard_swish(x)),
             Unary::HardSigmoid { alpha, beta } => each!(|x| math::hard_sigmoid(x, alpha, beta)),
-            Unary::Exp => each!(|x| math::exp(x)),
-            Unary::Sigmoid => each!(|x| math::sigmoid(x)),
-            Unary::Tanh => each!(|x| math::tanh(x)),
-            Unary::Erf => each!(|x| math::erf(x)),
-            Unary::Gelu => each!(|x| math::gelu(x)),
-            Unary::GeluTanh => each!(|x| math::gelu_tanh(x)),
-            Unary::Swish { alpha: 1.0 } => each!(|x| math::silu(x)),
+            Unary::Exp => together!(|x| math::exp(x)),
+            Unary::Sigmoid => together!(|x| math::sigmoid(x)),
+            Unary::Tanh => together!(|x| math::tanh(x)),
+            Unary::Erf => together!(|x| math::erf(x)),
+            Unary::Gelu => together!(|x| math::gelu(x)),
+            Unary::GeluTanh => together!(|x| math::gelu_tanh(x)),
+            Unary::Swish { alpha: 1.0 } => together!(|x| math::silu(x)),
             _ => self.through_memory(acc, |values| unary_in_place(self.isa, function, values)),
         }
     }

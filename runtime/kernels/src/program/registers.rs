@@ -1,10 +1,14 @@
 //! The registers of the machine.
 
+use crate::vector::Four;
+
 /// The vectors that the machine holds at a time. They are written out, because a loop would put them in memory.
 pub(super) trait Registers<V>: Copy {
     fn build(make: impl Fn(usize) -> V) -> Self;
     fn map(self, function: impl Fn(usize, V) -> V) -> Self;
     fn for_each(self, action: impl FnMut(usize, V));
+    /// Applies a function, as `four` to four vectors together or as `one` to a single one.
+    fn map_together(self, four: impl Fn(Four<V>) -> Four<V>, one: impl Fn(V) -> V) -> Self;
 }
 
 impl<V: Copy> Registers<V> for [V; 8] {
@@ -31,6 +35,13 @@ impl<V: Copy> Registers<V> for [V; 8] {
         f(6, h);
         f(7, i);
     }
+
+    #[inline(always)]
+    fn map_together(self, four: impl Fn(Four<V>) -> Four<V>, _: impl Fn(V) -> V) -> Self {
+        let [a, b, c, d, e, f, g, h] = self;
+        let (Four(a, b, c, d), Four(e, f, g, h)) = (four(Four(a, b, c, d)), four(Four(e, f, g, h)));
+        [a, b, c, d, e, f, g, h]
+    }
 }
 
 impl<V: Copy> Registers<V> for [V; 1] {
@@ -47,5 +58,10 @@ impl<V: Copy> Registers<V> for [V; 1] {
     #[inline(always)]
     fn for_each(self, mut action: impl FnMut(usize, V)) {
         action(0, self[0]);
+    }
+
+    #[inline(always)]
+    fn map_together(self, _: impl Fn(Four<V>) -> Four<V>, one: impl Fn(V) -> V) -> Self {
+        [one(self[0])]
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Unary;
 use crate::isa::Isa;
-use crate::vector::{arc, dispatch_isa, map, math, Vector};
+use crate::vector::{arc, dispatch_isa, map, math, Together, Vector};
 
 /// `out[i] = function(x[i])`; booleans are 0 and 1. [`Unary::BitwiseNot`] is `-1 - x`, as for integers.
 ///
@@ -28,7 +28,7 @@ pub fn unary_in_place(isa: Isa, function: Unary, x: &mut [f32]) {
 unsafe fn apply_to(isa: Isa, function: Unary, len: usize, x: *const f32, out: *mut f32) {
     dispatch_isa!(isa, (function: Unary = function, len: usize = len, x: *const f32 = x, out: *mut f32 = out), V =>
         // SAFETY: guaranteed by the caller.
-        unsafe { apply::<V>(function, len, x, out) });
+        unsafe { apply::<Together<V>>(function, len, x, out) });
 }
 
 /// Generates `apply` from a table of vector functions, and of methods of `f64` that are called lane by lane.

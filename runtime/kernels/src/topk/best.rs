@@ -4,7 +4,7 @@ use super::keys::{Key, Packed};
 use crate::lane_loops::per_isa;
 use crate::scratch::Scratch;
 
-/// Keys that are compared at a time: of a row, or of adjacent columns.
+/// Keys of a row or a column that are compared at a time.
 pub(super) const BLOCK: usize = 16;
 /// Entries to keep in addition to twice the requested number, so that pruning is rare even for small `k`.
 const SPARE: usize = 32;
@@ -72,7 +72,7 @@ per_isa! {
     pub(super) fn offer_row<K: Key, P: Packed<K>>(keys: &[K], first: usize, best: &mut Best<K, P>) where FMA {
         for (i, block) in keys.chunks(BLOCK).enumerate() {
             let is_any = match block.first_chunk::<BLOCK>() {
-                Some(block) => is_within(block, &[best.limit; BLOCK]),
+                Some(block) => is_within(block, best.limit),
                 None => true,
             };
             if is_any {
@@ -82,36 +82,13 @@ per_isa! {
     }
 }
 
-per_isa! {
-    /// Adds the keys of up to [`BLOCK`] columns, one row at a time, with indices from `first` on. Keys beyond the last
-    /// column are [`Key::MAX`].
-    pub(super) fn offer_columns<K: Key, P: Packed<K>>(
-        keys: &[[K; BLOCK]], first: usize, best: &mut [Best<K, P>],
-    ) where FMA {
-        let mut limits = [K::MIN; BLOCK];
-        for (limit, best) in limits.iter_mut().zip(best.iter()) {
-            *limit = best.limit;
-        }
-        for (place, keys) in (first..).zip(keys) {
-            if is_within(keys, &limits) {
-                for ((best, limit), key) in best.iter_mut().zip(&mut limits).zip(keys) {
-                    if key <= limit {
-                        best.push(&[*key], place);
-                        *limit = best.limit;
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Whether any key is within its limit.
+/// Whether any key is within the limit.
 #[inline(always)]
-fn is_within<K: Key>(keys: &[K; BLOCK], limits: &[K; BLOCK]) -> bool {
+fn is_within<K: Key>(keys: &[K; BLOCK], limit: K) -> bool {
     // A loop instead of iterator methods: a closure in a method is compiled without the instruction set's features.
     let mut any = false;
     for i in 0..BLOCK {
-        any |= keys[i] <= limits[i];
+        any |= keys[i] <= limit;
     }
     any
 }

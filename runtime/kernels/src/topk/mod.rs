@@ -11,17 +11,22 @@ mod tests;
 
 use half::{bf16, f16};
 
+use crate::buffer;
 use crate::isa::Isa;
 use crate::lane_loops::per_isa;
 use crate::scratch::Scratch;
 use crate::threads::Threads;
-use best::{offer_columns, offer_row, Best, BLOCK};
+use best::{list_len, offer_row, Best, BLOCK};
 use keys::{Key, Keyed, Packed};
 
 /// Elements that are worth a separate task: about 20 µs.
 const TASK: usize = 1 << 15;
-/// Rows of [`BLOCK`] columns that are mapped to keys at a time, and blocks of a row.
-const PIECE: usize = 16;
+/// Keys of a row that are written at a time.
+const PIECE: usize = 16 * BLOCK;
+/// Rows of which the keys of [`COLUMNS`] columns are written at a time.
+const ROWS: usize = 2 * BLOCK;
+/// Several cache lines of a row, which arrive together.
+const COLUMNS: usize = 4 * BLOCK;
 
 /// The requested elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,9 +105,12 @@ fn find<T: Keyed, P: Packed<T::Key>>(isa: Isa, threads: &Threads, x: &[T], order
 fn find_columns<T: Keyed, P: Packed<T::Key>>(isa: Isa, threads: &Threads, x: &[T], order: Order, places: &mut [i64]) {
     let Order { dims: [_, n, inner], k, largest } = order;
     let flip = if largest { T::Key::MAX } else { T::Key::MIN };
-    let together = (TASK / n).max(1).next_multiple_of(BLOCK.min(inner));
+    // Long lists of candidates take much memory, and then the rows take little time beside them.
+    let is_short = buffer::is_cached::<P>(COLUMNS.saturating_mul(list_len(n, k)));
+    let most = if is_short { COLUMNS } else { BLOCK }.min(inner);
+    let together = (TASK / n).max(1).next_multiple_of(most);
     threads.for_each_chunk(places, together * k, |task, places| {
-        let width = BLOCK.min(inner).min(places.len() / k);
+        let width = most.min(places.len() / k);
         let mut best: Scratch<Best<T::Key, P>> = Scratch::of((0..width).map(|_| Best::new(n, k)));
         let mut column = task * together;
         let mut places = places.chunks_exact_mut(k);
@@ -123,11 +131,11 @@ fn find_columns<T: Keyed, P: Packed<T::Key>>(isa: Isa, threads: &Threads, x: &[T
 
 /// Adds the row `x` to the candidates `best`.
 fn scan_row<T: Keyed, P: Packed<T::Key>>(isa: Isa, x: &[T], flip: T::Key, best: &mut Best<T::Key, P>) {
-    let mut keys = [flip; PIECE * BLOCK];
-    for (i, piece) in x.chunks(PIECE * BLOCK).enumerate() {
+    let mut keys = [flip; PIECE];
+    for (i, piece) in x.chunks(PIECE).enumerate() {
         let keys = &mut keys[..piece.len()];
         write_keys(isa, piece, flip, keys);
-        offer_row(isa, keys, i * PIECE * BLOCK, best);
+        offer_row(isa, keys, i * PIECE, best);
     }
 }
 
@@ -139,13 +147,31 @@ fn scan_columns<T: Keyed, P: Packed<T::Key>>(
     flip: T::Key,
     best: &mut [Best<T::Key, P>],
 ) {
-    let mut keys = [[T::Key::MAX; BLOCK]; PIECE];
-    for (i, rows) in x.chunks(PIECE * inner).enumerate() {
+    let mut keys = [[flip; COLUMNS]; ROWS];
+    let mut columns = [[flip; ROWS]; BLOCK];
+    for (i, rows) in x.chunks(ROWS * inner).enumerate() {
         let keys = &mut keys[..rows.len() / inner];
         for (keys, row) in keys.iter_mut().zip(rows.chunks_exact(inner)) {
             write_keys(isa, &row[first..][..best.len()], flip, &mut keys[..best.len()]);
         }
-        offer_columns(isa, keys, i * PIECE, best);
+        for (block, best) in best.chunks_mut(BLOCK).enumerate() {
+            transpose(isa, keys, block * BLOCK, &mut columns);
+            for (column, best) in columns.iter().zip(best) {
+                offer_row(isa, &column[..keys.len()], i * ROWS, best);
+            }
+        }
+    }
+}
+
+per_isa! {
+    /// Copies the keys of columns `first ..` to one list per column, so that a comparison takes several keys of one column.
+    fn transpose<K: Key>(rows: &[[K; COLUMNS]], first: usize, columns: &mut [[K; ROWS]; BLOCK]) where FMA {
+        for (place, row) in rows.iter().enumerate().take(ROWS) {
+            let row = &row[first..][..BLOCK];
+            for c in 0..BLOCK {
+                columns[c][place] = row[c];
+            }
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The vector of AVX2.
 
+use std::arch::asm;
 use std::arch::x86_64::*;
 
 use half::{bf16, f16};
@@ -98,6 +99,11 @@ impl Vector for F32x8 {
                 _mm_store_ss(to, rest);
             }
         }
+    }
+
+    #[inline(always)]
+    fn in_step(vectors: [Self; 4]) -> [Self; 4] {
+        unsafe { in_step(vectors) }
     }
 
     #[inline(always)]
@@ -247,6 +253,24 @@ const TWO_THIRDS: i32 = 0x3f2a_aaab;
 unsafe fn power_of_two(n: __m256i) -> F32x8 {
     // SAFETY: see `Vector`.
     unsafe { F32x8(_mm256_castsi256_ps(_mm256_slli_epi32::<23>(_mm256_add_epi32(n, _mm256_set1_epi32(127))))) }
+}
+
+/// The instruction without a text has all four vectors as operands.
+#[target_feature(enable = "avx2")]
+#[inline]
+unsafe fn in_step([mut a, mut b, mut c, mut d]: [F32x8; 4]) -> [F32x8; 4] {
+    // SAFETY: no instruction changes anything.
+    unsafe {
+        asm!(
+            "/* {0} {1} {2} {3} */",
+            inout(ymm_reg) a.0,
+            inout(ymm_reg) b.0,
+            inout(ymm_reg) c.0,
+            inout(ymm_reg) d.0,
+            options(pure, nomem, nostack, preserves_flags)
+        );
+    }
+    [a, b, c, d]
 }
 
 /// Sets all bits of the first `count` lanes.

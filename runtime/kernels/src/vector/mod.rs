@@ -9,6 +9,7 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod dispatch;
+mod four;
 mod half;
 pub(crate) mod math;
 #[cfg(target_arch = "aarch64")]
@@ -24,6 +25,7 @@ mod words;
 mod tests;
 
 pub(crate) use dispatch::dispatch_isa;
+pub(crate) use four::{Four, Together};
 pub use half::Half;
 pub(crate) use half::Stored;
 pub(crate) use pow::short as short_power;

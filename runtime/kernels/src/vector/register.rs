@@ -78,6 +78,13 @@ pub(crate) trait Vector:
         Self::splat(limits[1]).lesser(Self::splat(limits[0]).greater(self))
     }
 
+    /// Returns the four vectors. The compiler computes all of them before it uses any. Without this, it would finish one
+    /// vector after the other.
+    #[inline(always)]
+    fn in_step(vectors: [Self; 4]) -> [Self; 4] {
+        vectors
+    }
+
     /// The absolute value.
     fn abs(self) -> Self;
 

@@ -1,6 +1,6 @@
 //! The functions of [`super::math`] on slices.
 
-use super::{dispatch_isa, math, pow::pow, Vector};
+use super::{dispatch_isa, math, pow::pow, Together, Vector};
 use crate::isa::Isa;
 
 /// `out[i] = function(x[i])`. `x` and `out` are equal or do not overlap.
@@ -10,23 +10,18 @@ use crate::isa::Isa;
 #[inline(always)]
 pub(crate) unsafe fn map<V: Vector>(len: usize, x: *const f32, out: *mut f32, function: impl Fn(V) -> V) {
     let mut i = 0;
-    // SAFETY: every access lies below `len`; a block is loaded before it is stored.
-    unsafe {
-        // Without optimization, every inlined copy of the function takes its own stack space.
-        #[cfg(not(unoptimized))]
-        while i + 4 * V::LANES <= len {
-            let at = |k: usize| V::load(x.add(i + k * V::LANES));
-            let y = [function(at(0)), function(at(1)), function(at(2)), function(at(3))];
-            for (k, y) in y.into_iter().enumerate() {
-                y.store(out.add(i + k * V::LANES));
+    while i < len {
+        let count = (len - i).min(V::LANES);
+        let (from, to, is_full) = (x.wrapping_add(i), out.wrapping_add(i), count == V::LANES);
+        // SAFETY: every access lies below `len`; a block is loaded before it is stored.
+        unsafe {
+            let y = function(if is_full { V::load(from) } else { V::load_first(from, count) });
+            match is_full {
+                true => y.store(to),
+                false => y.store_first(to, count),
             }
-            i += 4 * V::LANES;
         }
-        while i < len {
-            let count = (len - i).min(V::LANES);
-            function(V::load_first(x.add(i), count)).store_first(out.add(i), count);
-            i += count;
-        }
+        i += count;
     }
 }
 
@@ -58,7 +53,7 @@ macro_rules! slices {
                 assert_eq!(x.len(), out.len());
                 dispatch_isa!(isa, (x: &[f32] = x, out: &mut [f32] = out), V =>
                     // SAFETY: the slices have the same length.
-                    unsafe { map::<V>(x.len(), x.as_ptr(), out.as_mut_ptr(), |x| math::$name(x)) });
+                    unsafe { map::<Together<V>>(x.len(), x.as_ptr(), out.as_mut_ptr(), |x| math::$name(x)) });
             }
 
             $(#[$doc])*
@@ -67,7 +62,7 @@ macro_rules! slices {
                 {
                     let (len, to) = (x.len(), x.as_mut_ptr());
                     // SAFETY: the function reads and writes the same elements.
-                    unsafe { map::<V>(len, to, to, |x| math::$name(x)) }
+                    unsafe { map::<Together<V>>(len, to, to, |x| math::$name(x)) }
                 });
             }
         )*

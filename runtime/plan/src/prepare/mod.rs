@@ -22,6 +22,7 @@ mod release;
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use candle_plan_kernels::blocking::Blocking;
 use candle_plan_kernels::isa::Isa;
@@ -280,6 +281,7 @@ fn assembled(graph: Graph, parts: Vec<Part>) -> PreparedBlock {
     let (held, starts) = (graph.held, graph.inputs);
     let steps = (0..).map(NodeId).zip(graph.nodes).zip(inputs).zip(parts);
     let steps = steps.map(|(((at, node), inputs), Part { blocks, kernel })| PreparedStep {
+        passes: is_passed_on(&node, &kernel, &inputs),
         index: node.index,
         added: node.added,
         name: node.name,
@@ -300,6 +302,12 @@ fn assembled(graph: Graph, parts: Vec<Part>) -> PreparedBlock {
         origin: node.origin,
     });
     PreparedBlock { steps: steps.collect(), held, inputs: starts, takes, outputs }
+}
+
+/// Whether a step only passes its input on.
+fn is_passed_on(node: &Node, kernel: &StepKernel, inputs: &[Operand]) -> bool {
+    matches!(node.ops.single().map(Arc::as_ref), Some(Op::Identity(_)))
+        && matches!((kernel, inputs), (StepKernel::Host(_), [Operand::Slot(_)]))
 }
 
 struct Context<'a> {

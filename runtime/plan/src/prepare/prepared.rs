@@ -91,6 +91,8 @@ pub(crate) struct PreparedStep {
     pub delivers: bool,
     /// The value of the state that the step writes rows into, if it runs with a state; see [`super::growth`].
     pub grows: Option<Growth>,
+    /// Whether the step only passes its input on as its output, on the host.
+    pub passes: bool,
     /// Whether the step only carries such a value to or from the device. It does nothing in a run with a state.
     pub carries: bool,
     /// For each input, whether it may be a tensor that grows, and the kernel cannot read it.

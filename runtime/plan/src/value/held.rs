@@ -1,12 +1,13 @@
 //! The bytes of the values that a run holds.
 
-use std::collections::hash_map::Entry;
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 
 use smallvec::SmallVec;
 
-use super::storages::{Addresses, ByAddress, Stored, RECORD};
+use super::by_address::{Addresses, ByAddress};
+use super::storages::{Stored, RECORD};
 use super::{Items, Value};
 
 /// Values that are held and counted elsewhere.
@@ -15,7 +16,7 @@ pub(crate) struct Outside<'c> {
     /// The storages of constants.
     constants: Option<&'c Addresses>,
     /// The other storages.
-    storages: Addresses,
+    storages: ByAddress<()>,
     /// The bytes of each sequence when it was counted. A sequence that grew since then is larger by the difference.
     sequences: ByAddress<usize>,
 }
@@ -37,7 +38,11 @@ impl<'c> Outside<'c> {
         }
         for value in values {
             if let Value::Sequence(items) = value {
-                self.sequences.insert(items.address(), self.bytes_of(items));
+                let bytes = self.bytes_of(items);
+                match self.sequences.get_mut(items.address()) {
+                    Some(counted) => *counted = bytes,
+                    None => self.sequences.insert_new(items.address(), bytes),
+                }
             }
         }
         self
@@ -45,19 +50,20 @@ impl<'c> Outside<'c> {
 
     /// Adds a value. Returns the bytes that were not held before.
     pub fn add(&mut self, value: &Value) -> usize {
-        let new = value.storage().filter(|(address, _)| !self.contains(*address));
-        new.filter(|(address, _)| self.storages.insert(*address)).map_or(0, |(_, bytes)| bytes)
+        let Some((address, bytes)) = value.storage().filter(|(address, _)| !self.contains(*address)) else { return 0 };
+        self.storages.insert_new(address, ());
+        bytes
     }
 
     fn contains(&self, address: usize) -> bool {
-        self.constants.is_some_and(|constants| constants.contains(&address)) || self.storages.contains(&address)
+        self.constants.is_some_and(|constants| constants.contains(&address)) || self.storages.contains(address)
     }
 
     /// Returns the bytes of a sequence without those of the outside storages.
     fn bytes_of(&self, items: &Items) -> usize {
         let storages = items.storages();
         let constants = self.constants.map_or(0, |constants| storages.bytes_in(constants));
-        items.bytes().saturating_sub(constants).saturating_sub(storages.bytes_in(&self.storages))
+        items.bytes().saturating_sub(constants).saturating_sub(storages.bytes_among(&self.storages))
     }
 
     /// Returns the address and the bytes of a value that has bytes which are not outside.
@@ -65,7 +71,7 @@ impl<'c> Outside<'c> {
         let Value::Sequence(items) = value else {
             return value.storage().filter(|(address, _)| !self.contains(*address));
         };
-        let counted = self.sequences.get(&items.address()).copied().unwrap_or_default();
+        let counted = self.sequences.get(items.address()).copied().unwrap_or_default();
         Some((items.address(), self.bytes_of(items).saturating_sub(counted)))
     }
 }
@@ -78,6 +84,8 @@ pub(crate) struct Held {
     sequences: ByAddress<Counted>,
     /// The bytes of all these.
     bytes: usize,
+    /// The bytes of the storages that sequences also count, until a storage or a sequence is added or removed.
+    twice: Cell<Option<usize>>,
 }
 
 /// A storage or a sequence, and the number of values that hold it.
@@ -86,61 +94,80 @@ struct Counted {
     values: usize,
 }
 
+/// The storage or the sequence of a value.
+#[derive(Clone, Copy)]
+pub(crate) struct Holding {
+    address: usize,
+    is_sequence: bool,
+}
+
+impl Holding {
+    /// Returns what a value holds.
+    pub fn of(value: &Value) -> Option<Holding> {
+        Some(match value {
+            Value::Sequence(items) => Holding { address: items.address(), is_sequence: true },
+            value => Holding { address: value.storage()?.0, is_sequence: false },
+        })
+    }
+}
+
 impl Held {
     /// Returns the bytes of values. The time does not depend on the lengths of sequences.
     pub fn bytes_of<'v>(values: impl Iterator<Item = &'v Value> + Clone, outside: &Outside) -> usize {
-        Held::default().bytes_with(std::iter::empty(), values, outside)
+        let mut held = Held::default();
+        values.clone().for_each(|value| held.add(value, outside));
+        held.bytes(values)
     }
 
     /// Counts a value.
     pub fn add(&mut self, value: &Value, outside: &Outside) {
         let Some((address, bytes)) = outside.beside(value) else { return };
-        let counted = self.of_kind(value).entry(address).or_insert(Counted { bytes, values: 0 });
-        counted.values += 1;
-        if counted.values == 1 {
-            self.bytes = self.bytes.saturating_add(bytes);
+        let all = self.of_kind(matches!(value, Value::Sequence(_)));
+        match all.get_mut(address) {
+            Some(counted) => counted.values += 1,
+            None => {
+                all.insert_new(address, Counted { bytes, values: 1 });
+                self.bytes = self.bytes.saturating_add(bytes);
+                self.twice.set(None);
+            }
         }
     }
 
-    /// Stops counting a value, which has not changed since it was added.
-    pub fn remove(&mut self, value: &Value) {
-        let Some((address, _)) = value.storage() else { return };
-        let Entry::Occupied(mut counted) = self.of_kind(value).entry(address) else { return };
-        counted.get_mut().values -= 1;
-        if counted.get().values == 0 {
-            let bytes = counted.remove().bytes;
+    /// Stops counting a value, whose storage or sequence has not moved since it was added.
+    pub fn remove(&mut self, Holding { address, is_sequence }: Holding) {
+        let all = self.of_kind(is_sequence);
+        let Some(counted) = all.get_mut(address) else { return };
+        counted.values -= 1;
+        if counted.values == 0 {
+            let bytes = counted.bytes;
+            all.remove(address);
             self.bytes = self.bytes.saturating_sub(bytes);
+            self.twice.set(None);
         }
     }
 
-    fn of_kind(&mut self, value: &Value) -> &mut ByAddress<Counted> {
-        match value {
-            Value::Sequence(_) => &mut self.sequences,
-            _ => &mut self.storages,
+    fn of_kind(&mut self, is_sequence: bool) -> &mut ByAddress<Counted> {
+        match is_sequence {
+            true => &mut self.sequences,
+            false => &mut self.storages,
         }
     }
 
-    /// Returns the bytes of the counted values, which are `values`, and of `more` values.
-    pub fn bytes_with<'v>(
-        &mut self,
-        values: impl Iterator<Item = &'v Value>,
-        more: impl Iterator<Item = &'v Value> + Clone,
-        outside: &Outside,
-    ) -> usize {
-        more.clone().for_each(|value| self.add(value, outside));
-        let bytes = self.bytes.saturating_sub(self.bytes_in_sequences(values.chain(more.clone())));
-        more.for_each(|value| self.remove(value));
-        bytes
+    /// Returns the bytes of the counted values, which are `values`.
+    pub fn bytes<'v>(&self, values: impl Iterator<Item = &'v Value>) -> usize {
+        let twice = self.twice.get().unwrap_or_else(|| self.bytes_in_sequences(values));
+        self.twice.set(Some(twice));
+        self.bytes.saturating_sub(twice)
     }
 
     /// Returns the bytes of the storages that sequences among `values` also count.
     fn bytes_in_sequences<'v>(&self, values: impl Iterator<Item = &'v Value>) -> usize {
-        if self.sequences.is_empty() {
+        if self.sequences.is_empty() || self.storages.is_empty() {
             return 0;
         }
         let lists: SmallVec<[&Items; 4]> = values.filter_map(items_of).collect();
         let is_item = |at: usize| lists.iter().any(|items| items.storages().contains(at));
-        let twice = self.storages.iter().filter(|(at, _)| is_item(**at));
+        let twice = self.storages.iter().filter(|(at, _)| is_item(*at));
         twice.map(|(_, counted)| counted.bytes).fold(0, usize::saturating_add)
     }
 }
@@ -208,8 +235,8 @@ mod tests {
     #[test]
     fn a_sequence_that_grew_counts_its_new_items() {
         let mut items = Items::from(vec![item(1), item(2)]);
-        let outside =
-            Outside { sequences: [(items.address(), items.bytes())].into_iter().collect(), ..Outside::default() };
+        let mut outside = Outside::default();
+        outside.sequences.insert_new(items.address(), items.bytes());
         items.insert(2, item(4)).expect("there is memory");
         let grown = Value::Sequence(items);
         assert_eq!(Held::bytes_of([&grown].into_iter(), &outside), RECORD + 16);
@@ -232,18 +259,18 @@ mod tests {
         let sequence = Value::Sequence(vec![one.clone(), two.clone()].into());
         let (outside, every) = (Outside::of([&one].into_iter()), [&one, &two, &two.clone(), &sequence, &sequence]);
         let (mut held, mut present) = (Held::default(), Vec::new());
-        let check = |held: &mut Held, present: &[&Value]| {
-            let bytes = held.bytes_with(present.iter().copied(), std::iter::empty(), &outside);
+        let check = |held: &Held, present: &[&Value]| {
+            let bytes = held.bytes(present.iter().copied());
             assert_eq!(bytes, Held::bytes_of(present.iter().copied(), &outside), "{}", present.len());
         };
         for value in every {
             held.add(value, &outside);
             present.push(value);
-            check(&mut held, &present);
+            check(&held, &present);
         }
         while !present.is_empty() {
-            held.remove(present.remove(0));
-            check(&mut held, &present);
+            held.remove(Holding::of(present.remove(0)).expect("a tensor or a sequence"));
+            check(&held, &present);
         }
     }
 }

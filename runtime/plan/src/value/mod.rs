@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+pub(crate) mod by_address;
 pub(crate) mod grown;
 pub(crate) mod held;
 pub(crate) mod items;

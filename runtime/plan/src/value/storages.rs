@@ -1,17 +1,10 @@
 //! The storages of values, and their sizes in bytes.
 
-use std::collections::{HashMap, HashSet};
-
-use rustc_hash::FxBuildHasher;
+use super::by_address::{Addresses, ByAddress, Many};
 
 /// The approximate memory of a tensor besides its elements, which matters for many small values.
 pub(crate) type Record = [u8; 512];
 pub(crate) const RECORD: usize = size_of::<Record>();
-
-/// A map from addresses. With a memory limit, each step of a run makes several, which may hold a million items.
-/// No model chooses addresses, so no model can make their hashes collide.
-pub(crate) type ByAddress<V> = HashMap<usize, V, FxBuildHasher>;
-pub(crate) type Addresses = HashSet<usize, FxBuildHasher>;
 
 /// A value that has a storage, or none.
 pub trait Stored {
@@ -22,7 +15,7 @@ pub trait Stored {
 /// The storages of the items of a sequence. Each counts once, even if several items share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Storages {
-    by_address: ByAddress<Shared>,
+    by_address: Many<Shared>,
     bytes: usize,
 }
 
@@ -73,7 +66,20 @@ impl Storages {
     pub fn bytes_in(&self, others: &Addresses) -> usize {
         match self.by_address.len() < others.len() {
             true => self.by_address.iter().filter(|(at, _)| others.contains(at)).map(|(_, one)| one.bytes).sum(),
-            false => others.iter().filter_map(|at| self.by_address.get(at)).map(|one| one.bytes).sum(),
+            false => others.iter().map(|at| self.bytes_at(*at)).sum(),
         }
+    }
+
+    /// Returns the bytes of the storages that are also in `others`. The time depends on the smaller of both sets.
+    pub fn bytes_among(&self, others: &ByAddress<()>) -> usize {
+        match self.by_address.len() < others.len() {
+            true => self.by_address.iter().filter(|(at, _)| others.contains(**at)).map(|(_, one)| one.bytes).sum(),
+            false => others.iter().map(|(at, ())| self.bytes_at(at)).sum(),
+        }
+    }
+
+    /// Returns the bytes of the storage at an address, or 0 if it is not among these.
+    fn bytes_at(&self, address: usize) -> usize {
+        self.by_address.get(&address).map_or(0, |one| one.bytes)
     }
 }
