@@ -19,7 +19,7 @@ PLAN = [
     {"axes", "broadcast", "epilogue", "movable", "stack"},
     {"ops"},
     {"kernel"},
-    {"memory", "operands"},
+    {"expected", "memory", "operands"},
     {"plan", "infer"},
     {"custom", "newer", "read", "verify"},
     {"cpu", "device", "gpu", "weights"},

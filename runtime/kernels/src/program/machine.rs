@@ -243,7 +243,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Computes short or frequent functions in registers, and other functions through memory.
+    /// Computes short or frequent functions in registers, and others through memory.
     #[inline(always)]
     fn unary<V: Vector, R: Registers<V>>(&self, function: Unary, acc: R) -> R {
         // A closure has the instruction set's features only if it is inlined.
@@ -252,17 +252,6 @@ impl Machine<'_> {
                 acc.map(
                     #[inline(always)]
                     |_, $x: V| $function,
-                )
-            };
-        }
-        // For functions of many operations.
-        macro_rules! together {
-            (|$x:ident| $function:expr) => {
-                acc.map_together(
-                    #[inline(always)]
-                    |$x| $function,
-                    #[inline(always)]
-                    |$x| $function,
                 )
             };
         }
@@ -277,6 +266,24 @@ impl Machine<'_> {
             Unary::Clip { min, max } => each!(|x| clip(x, min, max)),
             Unary::HardSwish => each!(|x| math::hard_swish(x)),
             Unary::HardSigmoid { alpha, beta } => each!(|x| math::hard_sigmoid(x, alpha, beta)),
+            _ => self.long_unary::<V, R>(function, acc),
+        }
+    }
+
+    /// Computes functions of many operations.
+    #[inline(always)]
+    fn long_unary<V: Vector, R: Registers<V>>(&self, function: Unary, acc: R) -> R {
+        macro_rules! together {
+            (|$x:ident| $function:expr) => {
+                acc.map_together(
+                    #[inline(always)]
+                    |$x| $function,
+                    #[inline(always)]
+                    |$x| $function,
+                )
+            };
+        }
+        match function {
             Unary::Exp => together!(|x| math::exp(x)),
             Unary::Sigmoid => together!(|x| math::sigmoid(x)),
             Unary::Tanh => together!(|x| math::tanh(x)),
