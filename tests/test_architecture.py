@@ -76,6 +76,7 @@ FOREIGN = {
         "frontend.export",
         "frontend.export_arguments",
         "frontend.export_reasons",
+        "frontend.local_response",
         "frontend.module_state",
         "frontend.scripted",
         "frontend.scripted_functions",
