@@ -87,8 +87,8 @@ per_isa! {
 fn is_within<K: Key>(keys: &[K; BLOCK], limit: K) -> bool {
     // A loop instead of iterator methods: a closure in a method is compiled without the instruction set's features.
     let mut any = false;
-    for i in 0..BLOCK {
-        any |= keys[i] <= limit;
+    for key in keys {
+        any |= *key <= limit;
     }
     any
 }
