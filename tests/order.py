@@ -10,15 +10,18 @@ FIRST = (
     ("dynamo", "exports", "generation", "layers", "test_families.py", "test_models.py", "volumes/test_networks.py"),
     ("accepted", "on_ray", "standin", "test_ci_page.py", "test_cuda_check.py", "test_fuzz.py", "test_rust_package.py"),
 )
-"""The long tests in this folder with which each of two processes begins. The first ones need PyTorch.
+"""The long tests in this folder, in two parts. Each of two processes begins with one part. The first part needs PyTorch.
 
-A process that is done takes the last tests of the other one. So the long tests do not run last, and a process runs all
-tests of a file that prepares much.
+A process that is done takes the last tests of the other one. Therefore the long tests do not run last. All tests of a
+file with a long preparation run in one process.
 """
 
 
 def in_order(names: Sequence[str], items: Sequence[Item]) -> list[Item]:
-    """The items with these names: those of `FIRST` at the beginning of both halves, one of which each process gets."""
+    """The items in their order of execution. `names` holds their names.
+
+    Each process gets one half of the items. Each half begins with the tests of one part of `FIRST`.
+    """
     groups: list[list[Item]] = [[], [], []]
     for name, item in zip(names, items, strict=True):
         begins = [name.removeprefix("tests/").startswith(files) for files in FIRST]

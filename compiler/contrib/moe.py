@@ -1,4 +1,4 @@
-"""Mixtures of experts, of which each token uses a few: MoE and QMoE."""
+"""Mixtures of experts: MoE and QMoE. Each token uses a few of the experts."""
 
 from __future__ import annotations
 

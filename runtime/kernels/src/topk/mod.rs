@@ -23,9 +23,9 @@ use keys::{Key, Keyed, Packed};
 const TASK: usize = 1 << 15;
 /// Keys of a row that are written at a time.
 const PIECE: usize = 16 * BLOCK;
-/// Rows of which the keys of [`COLUMNS`] columns are written at a time.
+/// The rows of a tile. A task writes the keys of one tile at a time.
 const ROWS: usize = 2 * BLOCK;
-/// Several cache lines of a row, which arrive together.
+/// The columns of a tile: several cache lines of a row, which arrive together.
 const COLUMNS: usize = 4 * BLOCK;
 
 /// The requested elements.

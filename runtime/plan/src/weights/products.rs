@@ -97,8 +97,8 @@ fn epilogue(step: &Step, dtype: DType) -> Option<Option<Program>> {
     is_kept.then(|| Some(Program { code }).filter(|program| !program.is_empty()))
 }
 
-/// What a [`MatMulNBits`] reads: the codes `[n, parts, bytes]`, the scales `[n, parts]` and, for a type with minima, the zero
-/// points `[n, parts]`. A row has `k` elements.
+/// The constants of a [`MatMulNBits`]: the codes `[n, parts, bytes]` and the scales `[n, parts]`. A type with minima also has
+/// zero points `[n, parts]`. A row has `k` elements.
 fn repacked(stored: &[u8], format: &Format, n: usize, k: usize) -> Result<Vec<Array>> {
     let (parts, bytes) = (k / format.part, format.part * format.bits / 8);
     let mut codes = with_capacity(n * parts * bytes)?;
