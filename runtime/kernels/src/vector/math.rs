@@ -222,7 +222,11 @@ pub(crate) fn cos<V: Vector>(x: V) -> V {
 #[inline(always)]
 fn shifted_sin<V: Vector>(x: V, quarters: f32, exact: impl Fn(f64) -> f64) -> V {
     let j = (x * V::splat(std::f32::consts::FRAC_2_PI)).round();
-    let r = FRAC_PI_2.iter().fold(x, |r, &part| j.neg_mul_add(V::splat(part), r));
+    // A loop instead of `fold`: its closure is compiled without the instruction set's features if it is not inlined.
+    let mut r = x;
+    for part in FRAC_PI_2 {
+        r = j.neg_mul_add(V::splat(part), r);
+    }
     let j = j + V::splat(quarters);
     let quadrant = j - V::splat(4.0) * (j * V::splat(0.25)).floor();
     let s = r * r;
