@@ -278,7 +278,7 @@ impl Run<'_> {
             match self.observer {
                 _ if wanted.is_some_and(|wanted| !wanted.needs(at)) => skip(step, slots),
                 _ if self.is_delivered_later(step) || step.carries && self.growing.is_some() => pass(step, slots),
-                None if step.passes && self.growing.is_none() => pass(step, slots),
+                None if step.passes && self.growing.is_none() && slots.fit() => pass(step, slots),
                 None => self.step(step, slots, begun)?,
                 Some(observer) => observer.step(step, &mut || self.step(step, slots, begun))?,
             }

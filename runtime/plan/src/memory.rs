@@ -64,6 +64,11 @@ impl<'c> Bound<'c> {
         self.held.borrow().bytes(slots.iter().flatten().chain(more))
     }
 
+    /// Whether the values in slots are within the bound. The inputs of a run may exceed it.
+    pub fn fits(&self, slots: &[Option<Value>]) -> bool {
+        self.bytes(slots, std::iter::empty()) <= self.limit
+    }
+
     /// Runs a step's kernel while `slots` hold the block's other values. The inputs that the step takes over are counted, and
     /// the results are afterwards. `step` is the number of the step in the run. The operator, if it is known, infers the sizes
     /// of the results.

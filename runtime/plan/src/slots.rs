@@ -44,6 +44,12 @@ impl<'b> Slots<'b> {
         self.bound
     }
 
+    /// Whether the values are within the bound.
+    #[inline]
+    pub fn fit(&self) -> bool {
+        self.bound.is_none_or(|bound| bound.fits(&self.values))
+    }
+
     /// Puts an input of the block into a slot. The bound knows it.
     #[inline]
     pub fn lend(&mut self, slot: SlotId, value: Value) {
