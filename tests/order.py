@@ -10,7 +10,9 @@ FIRST = (
     ("dynamo", "exports", "generation", "layers", "test_families.py", "test_models.py", "volumes/test_networks.py"),
     ("accepted", "on_ray", "standin", "test_ci_page.py", "test_cuda_check.py", "test_fuzz.py", "test_rust_package.py"),
 )
-"""The long tests in this folder, in two parts. Each of two processes begins with one part. The first part needs PyTorch.
+"""The long tests in this folder, in two parts. Each of two processes begins with one part.
+
+The first part needs PyTorch.
 
 A process that is done takes the last tests of the other one. Therefore the long tests do not run last. All tests of a
 file with a long preparation run in one process.
