@@ -1,6 +1,7 @@
-//! Writes the tables of operators, which macros of `src/ops/mod.rs` and `src/gpu/mod.rs` read: the operators that each file
-//! of `src/ops/` implements, and those of them that have a kernel in `src/gpu/`. The families whose feature is off are left
-//! out, and `src/newer.rs` reads their operators.
+//! Writes the tables of operators, which macros of `src/ops/mod.rs`, `src/cpu/choice.rs` and `src/gpu/mod.rs` read: the
+//! operators that each file of `src/ops/` implements, those with a kernel in `src/cpu/` for images in blocks of channels, and
+//! those with a kernel in `src/gpu/`. The families whose feature is off are left out, and `src/newer.rs` reads their
+//! operators.
 
 mod tables;
 
@@ -8,14 +9,13 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use tables::{Declaration, Table};
+use tables::{Declaration, Reader, Table};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let (ops, gpu) = (Path::new("src/ops"), Path::new("src/gpu"));
-    println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-changed=tables.rs");
-    println!("cargo::rerun-if-changed={}", ops.display());
-    println!("cargo::rerun-if-changed={}", gpu.display());
+    let (ops, cpu, gpu) = (Path::new("src/ops"), Path::new("src/cpu"), Path::new("src/gpu"));
+    for read in [Path::new("build.rs"), Path::new("tables.rs"), ops, cpu, gpu] {
+        println!("cargo::rerun-if-changed={}", read.display());
+    }
     let mut operators = Table::new();
     for (file, code) in sources(ops)? {
         let family = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -23,19 +23,27 @@ fn main() -> Result<(), Box<dyn Error>> {
             operators.entry(family.clone()).or_default().insert(name);
         }
     }
-    let mut kernels = Vec::new();
-    for (file, code) in sources(gpu)? {
-        kernels.extend(tables::kernels(&file.to_string_lossy(), &code)?);
-    }
-    let mut on_gpu = tables::with_kernels(&operators, &kernels)?;
+    let mut on_blocks = tables::with_kernels(&operators, &declared(cpu, tables::blocks_kernels)?)?;
+    let mut on_gpu = tables::with_kernels(&operators, &declared(gpu, tables::gpu_kernels)?)?;
     let is_on = |feature: &str| env::var_os(format!("CARGO_FEATURE_{}", feature.to_uppercase())).is_some();
     let left_out = tables::left_out(&mut operators, is_on);
+    tables::left_out(&mut on_blocks, is_on);
     tables::left_out(&mut on_gpu, is_on);
     let folder = PathBuf::from(env::var("OUT_DIR")?);
     fs::write(folder.join("operators.rs"), tables::table_macro("with_operators", &operators))?;
     fs::write(folder.join("left_out.rs"), tables::features_constant("LEFT_OUT", &left_out))?;
+    fs::write(folder.join("blocks_kernels.rs"), tables::table_macro("with_blocks_kernels", &on_blocks))?;
     fs::write(folder.join("gpu_kernels.rs"), tables::table_macro("with_gpu_kernels", &on_gpu))?;
     Ok(())
+}
+
+/// Returns the declarations in all Rust files of a folder.
+fn declared(folder: &Path, read: Reader) -> Result<Vec<Declaration>, Box<dyn Error>> {
+    let mut found = Vec::new();
+    for (file, code) in sources(folder)? {
+        found.extend(read(&file.to_string_lossy(), &code)?);
+    }
+    Ok(found)
 }
 
 /// Returns the Rust files in a folder and its subfolders, with their code.

@@ -1,4 +1,4 @@
-//! Reads the declarations of operators and of their GPU kernels in lines of Rust code, for the build script.
+//! Reads the declarations of operators and of their kernels in lines of Rust code, for the build script.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,6 +31,9 @@ pub struct Declaration {
     pub place: String,
 }
 
+/// A function that returns the declarations in a file: it gets the file's name and code.
+pub type Reader = fn(&str, &str) -> Result<Vec<Declaration>, String>;
+
 /// Returns the operators that a file implements, in lines such as `impl Operator for Name {` or `operator! { Name, …`.
 /// `<Op>` follows an operator with nested graphs, which is generic. Indented lines belong to macros and tests.
 ///
@@ -43,12 +46,21 @@ pub fn operators(file: &str, code: &str) -> Result<Vec<Declaration>, String> {
     })
 }
 
-/// Returns the operators whose kernels a file declares, in lines such as `gpu_kernel!(Name: …` or `on_gpu! { Name }`. The
-/// macros themselves have a parameter `$Op` in the place of the name.
+/// Returns the operators with a kernel for images in blocks of channels in a file, in lines such as
+/// `impl HasBlocksKernel for Name {`.
 ///
 /// # Errors
 /// A line begins a declaration and has no name.
-pub fn kernels(file: &str, code: &str) -> Result<Vec<Declaration>, String> {
+pub fn blocks_kernels(file: &str, code: &str) -> Result<Vec<Declaration>, String> {
+    declarations(file, code, |line| line.strip_prefix("impl HasBlocksKernel for "))
+}
+
+/// Returns the operators whose GPU kernels a file declares, in lines such as `gpu_kernel!(Name: …` or `on_gpu! { Name }`.
+/// The macros themselves have a parameter `$Op` in the place of the name.
+///
+/// # Errors
+/// A line begins a declaration and has no name.
+pub fn gpu_kernels(file: &str, code: &str) -> Result<Vec<Declaration>, String> {
     declarations(file, code, |line| {
         let line = line.trim_start();
         line.strip_prefix("gpu_kernel!(").or_else(|| line.strip_prefix("on_gpu! {"))
@@ -140,13 +152,15 @@ mod tests {
     fn kernels_are_found() {
         let code =
             "gpu_kernel!(Unary: \"unary\");\n    on_gpu! { Lstm }\n        gpu_kernel!($Op: $module by |x| y);\nx";
-        assert_eq!(named(kernels("b.rs", code)), [pair("Unary", "b.rs:1"), pair("Lstm", "b.rs:2")]);
+        assert_eq!(named(gpu_kernels("b.rs", code)), [pair("Unary", "b.rs:1"), pair("Lstm", "b.rs:2")]);
+        let code = "trait HasBlocksKernel {\n\nimpl HasBlocksKernel for Conv {\nimpl HasKernel for Gemm {";
+        assert_eq!(named(blocks_kernels("c.rs", code)), [pair("Conv", "c.rs:3")]);
     }
 
     #[test]
     fn a_declaration_without_a_name_is_an_error() {
         let message = "c.rs:2: write the name of the operator in the line `gpu_kernel!(`";
-        assert_eq!(kernels("c.rs", "\ngpu_kernel!(\n    Unary: \"unary\");"), Err(message.to_owned()));
+        assert_eq!(gpu_kernels("c.rs", "\ngpu_kernel!(\n    Unary: \"unary\");"), Err(message.to_owned()));
         let message = "c.rs:1: write the name of the operator in the line `operator! {`";
         assert_eq!(operators("c.rs", "operator! {\n    And, 2\n}"), Err(message.to_owned()));
     }

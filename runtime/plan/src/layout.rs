@@ -2,7 +2,7 @@
 //! `[N, C / B, W, B]`. Prepare chooses one [size B](Blocking) of a block for a plan.
 //!
 //! A plan contains only rows. [Prepare](crate::prepare) keeps a value in blocks where the steps around it gain more
-//! than the conversions cost. The table [`blocked`](crate::cpu::blocked) tells how an operator would run on blocks.
+//! than the conversions cost. [`on_blocks`](crate::cpu::on_blocks) tells how an operator would run on blocks.
 
 use candle_plan_kernels::blocking::Blocking;
 use serde::Serialize;

@@ -8,7 +8,9 @@ use candle_plan_kernels::scratch::Scratch;
 use candle_plan_kernels::threads::Threads;
 use half::{bf16, f16};
 
+use super::blocks::elementwise;
 use super::bounds::{counted, len, output_len};
+use super::choice::{HasBlocksKernel, OnBlocks};
 use super::convert::{read_widened, widened_bytes, Float};
 use super::elementwise::run_program;
 use super::packed::{HasKernel, Packed};
@@ -30,6 +32,12 @@ impl HasKernel for Binary {
         };
         let packed = operands.constants.types.iter().all(is_single).then(|| self.program());
         Ok(Packed::boxed(self, packed))
+    }
+}
+
+impl HasBlocksKernel for Binary {
+    fn on_blocks(&self, operands: &CpuOperands, outputs: &[Option<&Type>]) -> Option<OnBlocks> {
+        elementwise(operands, outputs).map(OnBlocks::with_own)
     }
 }
 

@@ -1,11 +1,10 @@
-//! The kernels among which prepare chooses for a step, before their constants are packed. The choice is a `match` instead of
-//! a table from operator to kernels, because each arm gets the struct of its operator, and a table would have to find it in
-//! [`Op`] again.
+//! The kernels among which prepare chooses for a step, before their constants are packed. An operator that runs on blocks of
+//! channels implements [`HasBlocksKernel`] in its own file, where the build script finds it.
 
 use std::sync::Arc;
 
-use super::blocks::{elementwise, Blocked};
-use super::conv_blocks::{self, PlannedBlocks};
+use super::blocks::Blocked;
+use super::conv_blocks::PlannedBlocks;
 use super::packed::kernel;
 use super::planned::{CpuOperands, Paired, PlannedKernel, Ready};
 use super::separable;
@@ -26,66 +25,79 @@ impl PlannedKernel for Own {
     }
 }
 
+/// An operator with a kernel for images in blocks of channels.
+pub(super) trait HasBlocksKernel {
+    /// Returns how the operator runs on blocks, if it can. `outputs` are the types of its outputs.
+    fn on_blocks(&self, operands: &CpuOperands, outputs: &[Option<&Type>]) -> Option<OnBlocks>;
+}
+
 /// How a step runs on blocks of channels.
 pub(crate) struct OnBlocks {
     pub kernel: BlocksKernel,
     pub layouts: Blocked,
 }
 
+impl OnBlocks {
+    /// The operator's own kernel runs on blocks.
+    pub fn with_own(layouts: Blocked) -> OnBlocks {
+        OnBlocks { kernel: BlocksKernel::Own, layouts }
+    }
+
+    /// A second kernel of the operator, which packs nothing, runs on blocks.
+    pub fn with<K: Kernel + 'static>((kernel, layouts): (K, Blocked)) -> OnBlocks {
+        OnBlocks { kernel: BlocksKernel::Other(Box::new(Ready(Box::new(kernel)))), layouts }
+    }
+}
+
 /// A kernel on blocks of channels. Its constants are not packed yet.
 pub(crate) enum BlocksKernel {
     Conv(PlannedBlocks<Conv>),
     ConvTranspose(PlannedBlocks<ConvTranspose>),
-    /// The kernel of an operator without weights.
+    /// The operator's [own](Own) kernel.
+    Own,
+    /// A second kernel. The operator's own kernel runs on images in rows.
     Other(Box<dyn PlannedKernel>),
 }
 
 impl BlocksKernel {
-    /// Returns the kernel for images in blocks.
-    pub fn in_blocks(self) -> Box<dyn PlannedKernel> {
+    /// Returns the kernel for images in blocks. `None` if the operator's own kernel runs on them.
+    pub fn in_blocks(self) -> Option<Box<dyn PlannedKernel>> {
         match self {
-            BlocksKernel::Conv(conv) => Box::new(conv),
-            BlocksKernel::ConvTranspose(conv) => Box::new(conv),
-            BlocksKernel::Other(kernel) => kernel,
+            BlocksKernel::Conv(conv) => Some(Box::new(conv)),
+            BlocksKernel::ConvTranspose(conv) => Some(Box::new(conv)),
+            BlocksKernel::Own => None,
+            BlocksKernel::Other(kernel) => Some(kernel),
         }
     }
 
     /// Returns the kernel of the same step for images in rows: a convolution keeps the forms that were compared. `None` if
-    /// the operator's [own](Own) kernel runs on them.
+    /// the operator's own kernel runs on them.
     pub fn in_rows(self) -> Option<Box<dyn PlannedKernel>> {
         match self {
             BlocksKernel::Conv(conv) => Some(Box::new(conv.in_rows())),
             BlocksKernel::ConvTranspose(conv) => Some(Box::new(conv.in_rows())),
-            BlocksKernel::Other(_) => None,
+            BlocksKernel::Own | BlocksKernel::Other(_) => None,
         }
     }
 }
 
-/// Returns how an operator runs on blocks, if it can. `outputs` are the types of its outputs.
-pub(crate) fn blocked(op: &Arc<Op>, operands: &CpuOperands, outputs: &[Option<&Type>]) -> Option<OnBlocks> {
-    let own = |layouts| (BlocksKernel::Other(Box::new(Own(Arc::clone(op)))), layouts);
-    let output = outputs.first().copied().flatten();
-    let (kernel, layouts) = match &**op {
-        Op::AveragePool(op) => op.blocked(operands, outputs).map(ready),
-        Op::Concat(op) => op.blocked(operands, outputs).map(own),
-        Op::Conv(op) => conv_blocks::blocked(op, operands, output).map(with(BlocksKernel::Conv)),
-        Op::ConvTranspose(op) => conv_blocks::blocked(op, operands, output).map(with(BlocksKernel::ConvTranspose)),
-        Op::Interpolate(op) => op.blocked(operands, outputs).map(own),
-        Op::MaxPool(op) => op.blocked(operands, outputs).map(ready),
-        Op::Reduce(op) => op.blocked(operands, outputs).map(own),
-        Op::Binary(_) | Op::Clip(_) | Op::Elementwise(_) | Op::Unary(_) => elementwise(operands, outputs).map(own),
-        _ => None,
-    }?;
-    Some(OnBlocks { kernel, layouts })
+// The macro `with_blocks_kernels`, which `build.rs` writes: it knows the operators with an `impl HasBlocksKernel`.
+include!(concat!(env!("OUT_DIR"), "/blocks_kernels.rs"));
+
+/// Finds the kernels on blocks. A line of the table holds a family and its operators with such kernels.
+macro_rules! kernels {
+    ($d:tt $($family:ident: $($op:ident)*;)*) => {
+        /// Returns how an operator runs on blocks, if it can. `outputs` are the types of its outputs.
+        pub(crate) fn on_blocks(op: &Op, operands: &CpuOperands, outputs: &[Option<&Type>]) -> Option<OnBlocks> {
+            match op {
+                $($(Op::$op(op) => HasBlocksKernel::on_blocks(op, operands, outputs),)*)*
+                _ => None,
+            }
+        }
+    };
 }
 
-fn with<K>(variant: fn(K) -> BlocksKernel) -> impl Fn((K, Blocked)) -> (BlocksKernel, Blocked) {
-    move |(kernel, layouts)| (variant(kernel), layouts)
-}
-
-fn ready<K: Kernel + 'static>((kernel, layouts): (K, Blocked)) -> (BlocksKernel, Blocked) {
-    (BlocksKernel::Other(Box::new(Ready(Box::new(kernel)))), layouts)
-}
+with_blocks_kernels!(kernels $);
 
 /// Returns a kernel for two convolutions if it is faster than the two.
 type PairOf = fn(&PlannedBlocks<Conv>, &PlannedBlocks<Conv>) -> Option<Paired>;

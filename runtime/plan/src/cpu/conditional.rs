@@ -5,6 +5,9 @@ use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::program::{unary_in_place, Unary};
 use half::{bf16, f16};
 
+use super::blocks::elementwise;
+use super::choice::{HasBlocksKernel, OnBlocks};
+use super::planned::CpuOperands;
 use crate::array::words;
 use crate::bail;
 use crate::broadcast::join;
@@ -15,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Call, Kernel};
 use crate::movable::Movable;
 use crate::ops::conditional::{Clip, Where};
-use crate::types::Types;
+use crate::types::{Type, Types};
 use crate::value::{alloc_uninit, Array, Value};
 
 impl Kernel for Where {
@@ -37,6 +40,12 @@ impl Kernel for Where {
             words::array(out, &dims, x.dtype())
         })?;
         Ok(vec![choices.restore(chosen)?])
+    }
+}
+
+impl HasBlocksKernel for Clip {
+    fn on_blocks(&self, operands: &CpuOperands, outputs: &[Option<&Type>]) -> Option<OnBlocks> {
+        elementwise(operands, outputs).map(OnBlocks::with_own)
     }
 }
 

@@ -1,15 +1,25 @@
 //! CPU kernels: convolutions over one or two spatial axes.
 
+use super::choice::{BlocksKernel, HasBlocksKernel, OnBlocks};
+use super::conv_blocks;
 use super::conv_rows;
 use super::packed::HasKernel;
 use super::planned::CpuOperands;
 use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::ops::conv::Conv;
+use crate::types::Type;
 
 impl HasKernel for Conv {
     fn kernel(&self, operands: &CpuOperands) -> Result<Box<dyn Kernel>> {
         conv_rows::kernel(self, operands)
+    }
+}
+
+impl HasBlocksKernel for Conv {
+    fn on_blocks(&self, operands: &CpuOperands, outputs: &[Option<&Type>]) -> Option<OnBlocks> {
+        let (kernel, layouts) = conv_blocks::blocked(self, operands, outputs.first().copied().flatten())?;
+        Some(OnBlocks { kernel: BlocksKernel::Conv(kernel), layouts })
     }
 }
 

@@ -1,15 +1,25 @@
 //! CPU kernels: transposed convolutions over one or two spatial axes.
 
+use super::choice::{BlocksKernel, HasBlocksKernel, OnBlocks};
+use super::conv_blocks;
 use super::conv_rows;
 use super::packed::HasKernel;
 use super::planned::CpuOperands;
 use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::ops::conv_transpose::ConvTranspose;
+use crate::types::Type;
 
 impl HasKernel for ConvTranspose {
     fn kernel(&self, operands: &CpuOperands) -> Result<Box<dyn Kernel>> {
         conv_rows::kernel(self, operands)
+    }
+}
+
+impl HasBlocksKernel for ConvTranspose {
+    fn on_blocks(&self, operands: &CpuOperands, outputs: &[Option<&Type>]) -> Option<OnBlocks> {
+        let (kernel, layouts) = conv_blocks::blocked(self, operands, outputs.first().copied().flatten())?;
+        Some(OnBlocks { kernel: BlocksKernel::ConvTranspose(kernel), layouts })
     }
 }
 

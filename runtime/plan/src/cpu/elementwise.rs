@@ -5,14 +5,23 @@ use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::program::{Argument, Bound, Program};
 use smallvec::SmallVec;
 
+use super::blocks::elementwise;
+use super::choice::{HasBlocksKernel, OnBlocks};
+use super::planned::CpuOperands;
 use crate::broadcast::shape_from;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::form::KernelForm;
 use crate::kernel::{Call, Kernel};
 use crate::ops::elementwise::Elementwise;
-use crate::types::Types;
+use crate::types::{Type, Types};
 use crate::value::{alloc_uninit, element_count, Array, Value};
+
+impl HasBlocksKernel for Elementwise {
+    fn on_blocks(&self, operands: &CpuOperands, outputs: &[Option<&Type>]) -> Option<OnBlocks> {
+        elementwise(operands, outputs).map(OnBlocks::with_own)
+    }
+}
 
 impl Kernel for Elementwise {
     fn takes(&self, _input: usize, _dtype: DType) -> bool {

@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 
 use super::blocks::Blocked;
 use super::bounds::is_short;
+use super::choice::{HasBlocksKernel, OnBlocks};
 use super::lists::{optional_list, Lists};
 use super::packed::{HasKernel, Packed};
 use super::planned::CpuOperands;
@@ -32,21 +33,21 @@ impl Kernel for Concat {
     }
 }
 
-impl Concat {
-    /// Returns how the operator runs on blocks of channels, if it can.
-    pub(super) fn blocked(&self, operands: &CpuOperands, outputs: &[Option<&Type>]) -> Option<Blocked> {
+impl HasBlocksKernel for Concat {
+    fn on_blocks(&self, operands: &CpuOperands, outputs: &[Option<&Type>]) -> Option<OnBlocks> {
         let image = Image::of(outputs.first().copied().flatten()?)?;
         let parts =
             operands.constants.types.iter().map(|kind| Image::of(kind.as_ref()?)).collect::<Option<Vec<_>>>()?;
         let (_, before) = parts.split_last()?;
         let is_whole = before.iter().all(|part| part.channels.is_multiple_of(operands.blocking.block()));
         let fits = self.axis == 1 && is_whole || self.axis > 1;
-        fits.then(|| Blocked {
+        let layouts = Blocked {
             rank: image.rank,
             inputs: vec![Layout::Blocks; parts.len()],
             outputs: vec![Layout::Blocks],
             times: [0.0, image.wasted(operands.blocking) as f64],
-        })
+        };
+        fits.then_some(OnBlocks::with_own(layouts))
     }
 }
 

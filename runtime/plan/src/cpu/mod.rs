@@ -30,7 +30,7 @@ mod separable;
 family_modules!();
 
 pub(crate) use blocks::Blocked;
-pub(crate) use choice::{blocked, paired, BlocksKernel, OnBlocks, Own};
+pub(crate) use choice::{on_blocks, paired, BlocksKernel, OnBlocks, Own};
 pub(crate) use custom::Registered;
 pub(crate) use packed::kernel;
 pub(crate) use planned::{CpuOperands, Paired, PlannedKernel, Ready};

@@ -8,11 +8,11 @@ use candle_plan_kernels::threads::Threads;
 use candle_plan_memory::uninit::Uninit;
 use half::{bf16, f16};
 
-use super::blocks::Blocked;
 use super::bounds::has_short_lines;
+use super::choice::{HasBlocksKernel, OnBlocks};
 use super::convert::{read_widened, widened_bytes, Float};
 use super::planned::CpuOperands;
-use super::pool_blocks::{self, PoolBlocks};
+use super::pool_blocks;
 use crate::dispatch;
 use crate::error::Result;
 use crate::kernel::{Call, Kernel};
@@ -47,10 +47,9 @@ impl Kernel for MaxPool {
     }
 }
 
-impl MaxPool {
-    /// Returns how the operator runs on blocks of channels, if it can.
-    pub(super) fn blocked(&self, operands: &CpuOperands, outputs: &[Option<&Type>]) -> Option<(PoolBlocks, Blocked)> {
-        pool_blocks::blocked(&self.window, Pool::Max, operands, outputs)
+impl HasBlocksKernel for MaxPool {
+    fn on_blocks(&self, operands: &CpuOperands, outputs: &[Option<&Type>]) -> Option<OnBlocks> {
+        pool_blocks::blocked(&self.window, Pool::Max, operands, outputs).map(OnBlocks::with)
     }
 }
 
@@ -93,10 +92,9 @@ impl Kernel for AveragePool {
     }
 }
 
-impl AveragePool {
-    /// Returns how the operator runs on blocks of channels, if it can.
-    pub(super) fn blocked(&self, operands: &CpuOperands, outputs: &[Option<&Type>]) -> Option<(PoolBlocks, Blocked)> {
-        pool_blocks::blocked(&self.window, Pool::Average(self.divisor()), operands, outputs)
+impl HasBlocksKernel for AveragePool {
+    fn on_blocks(&self, operands: &CpuOperands, outputs: &[Option<&Type>]) -> Option<OnBlocks> {
+        pool_blocks::blocked(&self.window, Pool::Average(self.divisor()), operands, outputs).map(OnBlocks::with)
     }
 }
 

@@ -13,6 +13,7 @@ use half::{bf16, f16};
 
 use super::blocks::Blocked;
 use super::bounds::{counted, is_short, len};
+use super::choice::{HasBlocksKernel, OnBlocks};
 use super::convert::{read_widened, widened_bytes, Float};
 use super::planned::CpuOperands;
 use crate::bail;
@@ -69,22 +70,24 @@ impl Kernel for Reduce {
     }
 }
 
-impl Reduce {
-    /// Returns how the operator runs on blocks of channels, if it can.
-    pub(super) fn blocked(&self, operands: &CpuOperands, outputs: &[Option<&Type>]) -> Option<Blocked> {
+impl HasBlocksKernel for Reduce {
+    fn on_blocks(&self, operands: &CpuOperands, outputs: &[Option<&Type>]) -> Option<OnBlocks> {
         let x = Image::of(operands.constants.types.first().copied().flatten()?)?;
         Image::of(outputs.first().copied().flatten()?)?;
         let mut axes = self.axes.clone().filter(|_| operands.constants.types.len() == 1)?;
         axes.sort_unstable();
         let is_plane = (2..x.rank as i64).eq(axes);
-        (self.keepdims && is_plane).then(|| Blocked {
+        let layouts = Blocked {
             rank: x.rank,
             inputs: vec![Layout::Blocks],
             outputs: vec![Layout::Blocks],
             times: [0.0, x.wasted(operands.blocking) as f64],
-        })
+        };
+        (self.keepdims && is_plane).then_some(OnBlocks::with_own(layouts))
     }
+}
 
+impl Reduce {
     /// Computes an extremum of a type without sums.
     fn extremum<T: Ordered>(&self, threads: &Threads, x: &[T], groups: &Groups) -> Result<Vec<T>> {
         match self.function.extremum() {

@@ -13,6 +13,7 @@ use half::{bf16, f16};
 
 use super::blocks::Blocked;
 use super::bounds::{counted, is_short, len, output_len};
+use super::choice::{HasBlocksKernel, OnBlocks};
 use super::convert::is_wide;
 use super::planned::CpuOperands;
 use super::sampled::Sampled;
@@ -66,21 +67,21 @@ impl Kernel for Interpolate {
     }
 }
 
-impl Interpolate {
-    /// Returns how the operator runs on blocks of channels, if it can.
-    pub(super) fn blocked(&self, operands: &CpuOperands, outputs: &[Option<&Type>]) -> Option<Blocked> {
+impl HasBlocksKernel for Interpolate {
+    fn on_blocks(&self, operands: &CpuOperands, outputs: &[Option<&Type>]) -> Option<OnBlocks> {
         let (x, y) = (
             Image::of(operands.constants.types.first().copied().flatten()?)?,
             Image::of(outputs.first().copied().flatten()?)?,
         );
         let in_plane = self.axes.iter().flatten().all(|&axis| (2..x.rank as i64).contains(&axis));
         let inputs = (0..operands.constants.types.len()).map(|i| if i == 0 { Layout::Blocks } else { Layout::Rows });
-        (self.axes.is_some() && in_plane).then(|| Blocked {
+        let layouts = Blocked {
             rank: x.rank,
             inputs: inputs.collect(),
             outputs: vec![Layout::Blocks],
             times: [0.0, y.wasted(operands.blocking) as f64],
-        })
+        };
+        (self.axes.is_some() && in_plane).then_some(OnBlocks::with_own(layouts))
     }
 }
 

@@ -7,19 +7,28 @@ use candle_plan_kernels::program::{unary, unary_in_place, Unary as Function};
 use candle_plan_kernels::threads::Threads;
 use candle_plan_memory::buffer::collected;
 
+use super::blocks::elementwise;
 use super::bounds::{counted, len};
 use super::cast::widened;
+use super::choice::{HasBlocksKernel, OnBlocks};
 use super::convert::{owned, read_widened, Float};
+use super::planned::CpuOperands;
 use crate::dispatch;
 use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
 use crate::kernel::{Call, Kernel};
 use crate::ops::unary::Unary;
-use crate::types::Types;
+use crate::types::{Type, Types};
 use crate::value::{alloc_uninit, Array, Value};
 
 /// Elements per task.
 const TASK: usize = 16 * 1024;
+
+impl HasBlocksKernel for Unary {
+    fn on_blocks(&self, operands: &CpuOperands, outputs: &[Option<&Type>]) -> Option<OnBlocks> {
+        elementwise(operands, outputs).map(OnBlocks::with_own)
+    }
+}
 
 impl Kernel for Unary {
     fn takes(&self, input: usize, dtype: DType) -> bool {

@@ -70,7 +70,7 @@ pub(super) fn choose(mut graph: Graph, constants: &mut Vec<Value>) -> Result<Gra
     for (((node, own), kernel), &in_blocks) in nodes.zip(found.kernels).zip(&in_blocks) {
         match kernel {
             Some(OnBlocks { kernel, layouts }) if in_blocks => {
-                rewrite.node(node, StepKernel::Host(kernel.in_blocks()), Some(&layouts))?;
+                rewrite.node(node, kernel.in_blocks().map_or(own, StepKernel::Host), Some(&layouts))?;
             }
             Some(OnBlocks { kernel, .. }) => {
                 rewrite.node(node, kernel.in_rows().map_or(own, StepKernel::Host), None)?;
@@ -89,7 +89,7 @@ pub(super) fn choose(mut graph: Graph, constants: &mut Vec<Value>) -> Result<Gra
 fn on_blocks(graph: &Graph, node: &Node, constants: &[Value]) -> Option<OnBlocks> {
     let outputs: Vec<Option<&Type>> = node.outputs.iter().map(|id| id.map(|id| graph.kind(id))).collect();
     let op = node.ops.single()?;
-    graph.operands(node, constants, |operands| cpu::blocked(op, operands, &outputs))
+    graph.operands(node, constants, |operands| cpu::on_blocks(op, operands, &outputs))
 }
 
 /// The kernels on blocks of channels among which prepare chooses.
