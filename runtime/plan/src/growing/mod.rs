@@ -1,9 +1,7 @@
 //! The values of a state that change in place during a run.
 //!
-//! [Prepare](crate::prepare) marks the steps that write rows into such values. Each of them has [edits], which the run applies
-//! to the storage of the state. The run keeps the rows that the edits replace, and writes them back if it fails.
-
-mod edits;
+//! [Prepare](crate::prepare) marks the steps that write rows into such values. Each of them has [`Edits`], which the run
+//! applies to the storage of the state. The run keeps the rows that the edits replace, and writes them back if it fails.
 
 use std::cell::RefCell;
 
@@ -12,11 +10,13 @@ use candle_plan_device::Gpu;
 use candle_plan_kernels::threads::Threads;
 
 use crate::array::transfer::upload;
+use crate::bail;
 use crate::error::{Error, Result};
 use crate::gpu::{copied, RowsOnGpu};
 use crate::ids::PairId;
 use crate::kernel::{Call, Input};
 use crate::movable::copy_view;
+use crate::operands::rows::writes_rows;
 use crate::operator::Needs;
 use crate::prepare::{Growth, PreparedStep};
 use crate::value::grown::Former;
@@ -60,13 +60,28 @@ impl Growing {
         let mut values = self.values.borrow_mut();
         let held = values.get_mut(pair.at()).and_then(Option::as_mut).ok_or_else(missing)?;
         let grown = growing(held, axis, step.kernel.gpu(), call.threads)?;
-        let Edits { length, list, filled } = step.edits(grown, call)?;
+        let Edits { length, list, filled } = edits(step, grown, call)?;
         let edited = with_mover(step.kernel.gpu(), |mover| {
             grown.reserve(length, mover)?;
             self.former.borrow_mut().push((pair, grown.former(&list, mover)?));
             grown.edited(length, &list, call.tensor(1)?, mover)
         })?;
         Ok(vec![Value::Grown(Box::new(edited.filled_to(filled)))])
+    }
+}
+
+/// Returns the rows that a step writes into a value of the state, which stands for its input 0.
+///
+/// # Errors
+/// The inputs do not fit.
+fn edits(step: &PreparedStep, grown: &Grown, call: &Call) -> Result<Edits> {
+    let new = call.tensor(1)?;
+    if new.dtype() != grown.dtype() {
+        bail!("{} rows cannot be written into a {} tensor", new.dtype(), grown.dtype());
+    }
+    match step.ops.single().and_then(|op| writes_rows(op)) {
+        Some(op) => op.edits(grown, call),
+        None => bail!("the operator writes no rows in place"),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::rows::WritesRows;
 use crate::axes;
 use crate::bail;
 use crate::error::Result;
@@ -9,6 +10,16 @@ use crate::kernel::Call;
 use crate::ops::cache::AppendRows;
 use crate::value::rows::{Edit, Edits, Mover};
 use crate::value::{Array, Grown};
+
+impl WritesRows for AppendRows {
+    fn rows_axis(&self, rank: usize, _: usize) -> Option<usize> {
+        rank.checked_sub(2).filter(|axis| *axis > 0)
+    }
+
+    fn edits(&self, grown: &Grown, call: &Call) -> Result<Edits> {
+        self.edits_of(grown.dims(), grown.filled(), call)
+    }
+}
 
 impl AppendRows {
     /// Computes the output in storage of its own, or in that of the cache if the step may take it.
@@ -22,7 +33,7 @@ impl AppendRows {
         }
         let dims = cache.dims().to_vec();
         let axis = AppendRows::check(&dims, new.dims())?;
-        let Edits { length, list, .. } = self.edits(&dims, dims[axis], call)?;
+        let Edits { length, list, .. } = self.edits_of(&dims, dims[axis], call)?;
         let taken = if length == dims[axis] { call.take(0) } else { None };
         let mut grown = match &taken {
             Some(taken) => Grown::of(taken, axis)?,
@@ -39,7 +50,7 @@ impl AppendRows {
     ///
     /// # Errors
     /// The inputs do not fit.
-    pub(crate) fn edits(&self, dims: &[usize], filled: usize, call: &Call) -> Result<Edits> {
+    fn edits_of(&self, dims: &[usize], filled: usize, call: &Call) -> Result<Edits> {
         let new = call.tensor(1)?.dims();
         let axis = AppendRows::check(dims, new)?;
         let lengths = call.tensor(2)?.to_i64()?;

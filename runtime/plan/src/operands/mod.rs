@@ -6,6 +6,7 @@
 
 pub(crate) mod attention;
 pub(crate) mod cache;
+pub(crate) mod join;
 pub(crate) mod norm;
 pub(crate) mod pad;
 #[cfg(feature = "recurrent")]
@@ -14,6 +15,8 @@ pub(crate) mod reduce;
 pub(crate) mod repeat;
 pub(crate) mod resize;
 pub(crate) mod rotary;
+pub(crate) mod rows;
+pub(crate) mod scatter;
 pub(crate) mod select;
 pub(crate) mod sort;
 #[cfg(feature = "image")]

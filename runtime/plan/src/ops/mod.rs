@@ -72,6 +72,14 @@ macro_rules! ops {
                 match self { $($(Op::$op(_) => <$family::$op $(<$inner>)? as Operator>::kind(),)*)* }
             }
 
+            /// The op as control flow, if it has nested graphs.
+            pub fn control_flow(&self) -> Option<&dyn ControlFlow<Op>> {
+                match self {
+                    $($($(Op::$op(op) => Some(op as &dyn ControlFlow<$inner>),)?)*)*
+                    _ => None,
+                }
+            }
+
             /// Every op's family, name and kind, in the table's order.
             pub fn all() -> Vec<(&'static str, &'static str, OperatorKind)> {
                 vec![$($((stringify!($family), stringify!($op), <$family::$op $(<$inner>)? as Operator>::kind()),)*)*]
@@ -86,16 +94,6 @@ impl Op {
     /// The op's meaning: its arity, types and work.
     pub fn operator(&self) -> &dyn Operator {
         each_op!(self, op => op)
-    }
-
-    /// The op as control flow, if it has nested graphs.
-    pub fn control_flow(&self) -> Option<&dyn ControlFlow<Op>> {
-        match self {
-            Op::If(op) => Some(op),
-            Op::Loop(op) => Some(op),
-            Op::Scan(op) => Some(op),
-            _ => None,
-        }
     }
 
     /// The nested graphs, in the order of the struct's fields.

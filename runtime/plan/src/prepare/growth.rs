@@ -7,13 +7,11 @@
 //! On a GPU, a value of the state stays there, so the transfers at the border of the plan do nothing in such a run.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
 use super::{Growth, NodeId, Operand, PreparedBlock, PreparedStep, SlotId};
-use crate::axes;
 use crate::ids::PairId;
+use crate::operands::rows::{writes_rows, WritesRows};
 use crate::operator::Needs;
-use crate::ops::Op;
 use crate::plan::{Plan, StatePair};
 
 /// A step that writes rows into a value of the state.
@@ -80,9 +78,9 @@ impl PreparedBlock {
     /// The positions of the rows that a step writes, if they are on the host but a GPU reads a copy; `None` if they are only on
     /// the GPU.
     fn positions(&self, step: &PreparedStep) -> Option<Option<(usize, SlotId)>> {
-        let Some(slot) = step.positions() else { return Some(None) };
+        let Some((input, slot)) = step.positions() else { return Some(None) };
         let made = self.steps.iter().find(|step| step.is_transfer() && step.outputs == [Some(slot)])?;
-        Some(Some((2, made.reads.first().copied().flatten()?)))
+        Some(Some((input, made.reads.first().copied().flatten()?)))
     }
 
     /// Keeps the value of a slot until the end of a run.
@@ -99,12 +97,7 @@ impl PreparedBlock {
 impl PreparedStep {
     /// The axis along which the step writes rows into the value in one of the slots, its input 0.
     fn writes_into(&self, slots: &HashSet<SlotId>, rank: usize) -> Option<usize> {
-        let axis = match self.ops.single().map(Arc::as_ref)? {
-            Op::Concat(concat) if self.reads.len() == 2 => axes::resolve(concat.axis, rank).ok()?,
-            Op::TensorScatter(scatter) => axes::resolve(scatter.axis, rank).ok().filter(|axis| *axis > 0)?,
-            Op::AppendRows(_) => rank.checked_sub(2).filter(|axis| *axis > 0)?,
-            _ => return None,
-        };
+        let axis = self.writes_rows()?.rows_axis(rank, self.reads.len())?;
         let is_value = |slot: &Option<SlotId>| slot.is_some_and(|slot| slots.contains(&slot));
         let is_first = self.reads.iter().enumerate().all(|(i, slot)| is_value(slot) == (i == 0));
         (is_first && self.channels.iter().all(Option::is_none)).then_some(axis)
@@ -122,11 +115,14 @@ impl PreparedStep {
         read.any(|(i, (read, packs))| *packs && *read == Some(slot) && self.ops.needs(i) != Needs::Dims)
     }
 
-    /// The slot of the positions of the rows that the step writes, if it reads them on a GPU.
-    fn positions(&self) -> Option<SlotId> {
-        match self.ops.single().map(Arc::as_ref)? {
-            Op::TensorScatter(_) if self.kernel.gpu().is_some() => self.reads.get(2).copied().flatten(),
-            _ => None,
-        }
+    /// The input with the positions of the rows that the step writes, and its slot, if the step reads them on a GPU.
+    fn positions(&self) -> Option<(usize, SlotId)> {
+        let input = self.writes_rows()?.positions().filter(|_| self.kernel.gpu().is_some())?;
+        Some((input, self.reads.get(input).copied().flatten()?))
+    }
+
+    /// The step's operator, if it writes rows.
+    fn writes_rows(&self) -> Option<&dyn WritesRows> {
+        writes_rows(self.ops.single()?)
     }
 }
