@@ -1,5 +1,6 @@
 //! Writes the implementations of the traits, and the checks that the Rust compiler makes.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::{env, fs};
 
@@ -9,10 +10,13 @@ use syn::{DeriveInput, Error, Ident, Result};
 
 use crate::compare::{differences, Field, FieldKind};
 use crate::kernel::{Layout, Source};
-use crate::structure::{Declared, Structure};
+use crate::structure::{Declared, Structure, Twin};
 
 /// The folder of the kernels, from the folder of any crate beside theirs.
 const KERNELS: &str = "/../device/kernels/";
+
+/// A text, or the end of a sentence about why there is none.
+type Text = std::result::Result<String, String>;
 
 /// Implements `Mirror`.
 pub fn mirror(input: &DeriveInput) -> TokenStream {
@@ -38,10 +42,19 @@ pub fn mirror(input: &DeriveInput) -> TokenStream {
 /// Implements `Mirror` and `Params`.
 pub fn params(input: &DeriveInput) -> TokenStream {
     let (mirror, name) = (mirror(input), &input.ident);
+    // If the structure has an error, `mirror` contains it.
+    let kernels = match Structure::new(input) {
+        Ok(structure) if !is_packaged() => {
+            kernels(&structure, &modules(), kernel).unwrap_or_else(Error::into_compile_error)
+        }
+        _ => quote!(::core::option::Option::None),
+    };
     quote! {
         #mirror
         #[automatically_derived]
-        unsafe impl Params for #name {}
+        unsafe impl Params for #name {
+            const KERNELS: ::core::option::Option<&'static [(&'static str, &'static str)]> = #kernels;
+        }
     }
 }
 
@@ -51,13 +64,51 @@ fn is_packaged() -> bool {
 }
 
 /// Returns the contents of a file of the kernels.
-fn kernel(file: &str) -> std::result::Result<String, String> {
-    let path = env::var("CARGO_MANIFEST_DIR").unwrap_or_default() + KERNELS + file;
+fn kernel(file: &str) -> Text {
+    let path = folder() + file;
     fs::read_to_string(&path).map_err(|error| format!("{path} cannot be read: {error}"))
 }
 
+/// Returns the names of all modules, sorted: the files of the kernels without their headers.
+fn modules() -> Vec<String> {
+    let files = fs::read_dir(folder()).into_iter().flatten().flatten();
+    let mut names: Vec<String> = files.filter_map(|file| file.file_name().into_string().ok()).collect();
+    names.retain(|name| name.ends_with(".cu"));
+    names.sort();
+    names
+}
+
+/// Returns the path of the folder of the kernels.
+fn folder() -> String {
+    env::var("CARGO_MANIFEST_DIR").unwrap_or_default() + KERNELS
+}
+
+/// Returns the modules and names of the kernels with these parameters, and reads the modules when the crate is compiled.
+fn kernels(structure: &Structure, modules: &[String], text: impl Fn(&str) -> Text) -> Result<TokenStream> {
+    let Twin { name, file } = &structure.twin;
+    let mut found = vec![];
+    for module in modules.iter().filter(|module| *module == file || file.ends_with(".cuh")) {
+        // `checks` reports a file that cannot be read.
+        let Ok(source) = Source::read(module, &text) else { continue };
+        if source.files().any(|included| included == file) {
+            let kernels = source.kernels(&name.to_string()).into_iter();
+            found.extend(kernels.map(|kernel| (module.trim_end_matches(".cu").to_string(), kernel)));
+        }
+    }
+    if found.is_empty() {
+        let text = format!("`{}`: the struct `{name}` in {file} is not the parameters of a kernel", structure.name);
+        return Err(Error::new(name.span(), text));
+    }
+    let (module, kernel): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+    let files = module.iter().map(|module| format!("{KERNELS}{module}.cu")).collect::<BTreeSet<_>>().into_iter();
+    Ok(quote! {{
+        #(const _: &[u8] = ::core::include_bytes!(::core::concat!(::core::env!("CARGO_MANIFEST_DIR"), #files));)*
+        ::core::option::Option::Some(&[#((#module, #kernel)),*])
+    }})
+}
+
 /// Compares the fields, and returns the assertions for the Rust compiler. `text` returns the contents of a file.
-fn checks(structure: &Structure, text: impl Fn(&str) -> std::result::Result<String, String>) -> Result<TokenStream> {
+fn checks(structure: &Structure, text: impl Fn(&str) -> Text) -> Result<TokenStream> {
     let (name, file) = (&structure.twin.name, &structure.twin.file);
     let read = || {
         let source = Source::read(file, text)?;

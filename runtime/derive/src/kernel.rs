@@ -1,4 +1,4 @@
-//! Reads a struct from the source of a kernel.
+//! Reads structs and the declarations of kernels from the source of a module.
 
 use crate::compare::{Field, FieldKind, PADDING};
 
@@ -71,6 +71,13 @@ impl Source {
         Ok(layout)
     }
 
+    /// Returns the names of the kernels whose parameters are a struct: `KERNEL(unary_f32, UnaryOf, …)` declares one. In a
+    /// name that a macro composes, `*` stands for each argument of the macro: `conv_direct_*` for `conv_direct_##kind`.
+    pub fn kernels(&self, name: &str) -> Vec<String> {
+        let of_file = |words: &[String]| (0..words.len()).filter_map(|at| kernel(words, at, name)).collect::<Vec<_>>();
+        self.files.iter().flat_map(|(_, words)| of_file(words)).collect()
+    }
+
     /// Returns the value of a number, or of a constant: `const u32 RANK = 8;`.
     fn number(&self, word: &str) -> Result<usize, String> {
         if let Ok(number) = word.parse() {
@@ -100,6 +107,26 @@ fn words(text: &str) -> Vec<String> {
         spaced.push(' ');
     }
     spaced.split_whitespace().map(str::to_string).collect()
+}
+
+/// Returns the name of the kernel that is declared from a word on, if its parameters are a struct.
+fn kernel(words: &[String], at: usize, parameters: &str) -> Option<String> {
+    let (before, declared) = words.split_at(at);
+    if !["KERNEL", "COOPERATIVE"].contains(&declared[0].as_str()) || declared.get(1)? != "(" {
+        return None;
+    }
+    let mut items = declared[2..].split(|word| word == ",");
+    let (name, kind) = (items.next()?, items.next()?);
+    let arguments = if name.len() > 1 { arguments(before) } else { &[] };
+    let part = |word: &String| if arguments.contains(word) { "*".to_string() } else { word.clone() };
+    (kind == [parameters]).then(|| name.iter().filter(|word| *word != "#").map(part).collect())
+}
+
+/// Returns the arguments of the macro that the last `#define` among these words begins, and the commas between them.
+fn arguments(words: &[String]) -> &[String] {
+    let after = words.iter().rposition(|word| word == "define").map_or(&[][..], |at| &words[at..]);
+    let end = after.iter().position(|word| word == ")").unwrap_or_default();
+    after.get(3..end).unwrap_or_default()
 }
 
 /// Returns the words after the opening brace of a struct.

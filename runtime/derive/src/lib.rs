@@ -40,7 +40,8 @@ pub fn mirror(item: TokenStream) -> TokenStream {
 }
 
 /// Compares the structure as [`Mirror`](macro@Mirror) does. Implements the trait `candle_plan_device::Mirror` and the
-/// trait `Params` that is in scope.
+/// trait `Params` that is in scope. Lists the kernels that declare the struct as their parameters, such as
+/// `KERNEL(unary_f32, UnaryOf, …)`, so that a launch can refuse other kernels.
 ///
 /// The macro cannot check the other part of the trait's contract: code that fills the structure provides valid
 /// addresses and sizes.

@@ -154,3 +154,34 @@ fn structs_that_are_not_found_or_not_plain_are_refused() {
     let unknown = ["`BothParams`: both.cu does not state the number `MOST`, or states several"];
     assert_eq!(errors_of(FIELDS, |text| text.replace("steps[2]", "steps[MOST]")), unknown);
 }
+
+/// Returns what the macro writes about the kernels of a struct.
+fn kernels_of(twin: &str, modules: &[(&str, &str)]) -> std::result::Result<String, String> {
+    let item = format!("#[repr(C)] #[kernel({twin})] struct BothParams {{ x: u64 }}");
+    let structure = Structure::new(&syn::parse_str(&item).expect("Rust")).expect("a structure");
+    let text = |file: &str| match modules.iter().find(|(name, _)| *name == file) {
+        Some((_, text)) => Ok((*text).to_string()),
+        None if file == "both.cuh" => Ok("struct Both { u64 x; };\nstruct Few { u64 x; };".to_string()),
+        None => Err(String::new()),
+    };
+    let names: Vec<String> = modules.iter().map(|(name, _)| (*name).to_string()).collect();
+    let found = kernels(&structure, &names, text).map_err(|error| error.to_string())?.to_string();
+    let list = found.split("Some").nth(1).unwrap_or_default();
+    Ok(list.trim_end_matches([' ', '}']).replace(' ', ""))
+}
+
+#[test]
+fn kernels_with_the_parameters_are_found() {
+    let one = "#include \"both.cuh\"\n// KERNEL(no, Both, f)\nKERNEL(one_f32, Both, f<f32>) KERNEL(one_few, Few, g)";
+    let macros =
+        "#include \"both.cuh\"\n#define ALL(kind, T) \\\n    COOPERATIVE(two_##kind##_of_##T, Both, f<T>) \\\n    \
+                  KERNEL(last_##T, Both, g)\nALL(direct, f32)\nKERNEL(plain, Both, h)";
+    let modules =
+        [("one.cu", one), ("two.cu", macros), ("three.cu", "struct Both { u64 x; };\nKERNEL(three, Both, f)")];
+    let header = r#"(&[("one","one_f32"),("two","two_*_of_*"),("two","last_*"),("two","plain")])"#;
+    assert_eq!(kernels_of("Both in \"both.cuh\"", &modules), Ok(header.to_string()));
+    assert_eq!(kernels_of("Few in \"both.cuh\"", &modules), Ok(r#"(&[("one","one_few")])"#.to_string()));
+    assert_eq!(kernels_of("Both in \"three.cu\"", &modules), Ok(r#"(&[("three","three")])"#.to_string()));
+    let text = "`BothParams`: the struct `None` in both.cuh is not the parameters of a kernel";
+    assert_eq!(kernels_of("None in \"both.cuh\"", &modules), Err(text.to_string()));
+}

@@ -13,20 +13,51 @@ use crate::value::{charge, Array};
 const WIDEST: u32 = 4;
 
 /// The parameters of a kernel. `#[derive(Params)]` compares their fields with those of the kernel's struct in
-/// `runtime/device/kernels/`.
+/// `runtime/device/kernels/`, and lists the kernels with this struct.
 ///
 /// # Safety
 /// Code that fills the fields provides addresses of as many elements as the counts and strides state. No macro can check
 /// this: the doc comment of a structure states how its code does it.
-pub(super) unsafe trait Params: bytemuck::Pod + Mirror {}
+pub(super) unsafe trait Params: bytemuck::Pod + Mirror {
+    /// The modules and the names of the kernels with these parameters. In a name, `*` stands for letters and digits that a
+    /// macro of the module adds. `None` in a packaged crate, which lacks the sources of the kernels.
+    const KERNELS: Option<&'static [(&'static str, &'static str)]>;
+}
 
 /// Launches a kernel.
 ///
 /// # Errors
-/// The device fails.
+/// The kernel has other parameters, or the device fails.
 pub(super) fn launch<P: Params>(gpu: &Gpu, symbol: Symbol, grid: Grid, params: &P) -> Result<()> {
-    // SAFETY: `Params` guarantees valid parameters. Memory is freed in stream order, after this kernel.
+    if P::KERNELS.is_some_and(|kernels| !kernels.iter().any(|kernel| is_kernel(symbol, kernel))) {
+        bail!("the kernel {symbol} in {}.cu does not have the parameters {}", symbol.module, P::TWIN);
+    }
+    // SAFETY: `Params` guarantees valid parameters of this kernel. Memory is freed in stream order, after this kernel.
     Ok(unsafe { gpu.launch(symbol, grid, params) }?)
+}
+
+/// Returns whether a symbol is a kernel of a module with a name, which may contain `*`.
+fn is_kernel(symbol: Symbol, (module, name): &(&str, &str)) -> bool {
+    let line = if symbol.kind.is_empty() { "" } else { "_" };
+    *module == symbol.module
+        && matches(name.as_bytes(), symbol.name.bytes().chain(line.bytes()).chain(symbol.kind.bytes()))
+}
+
+/// Returns whether a text matches a pattern, in which `*` stands for one or more bytes. It allocates nothing, because every
+/// launch calls it.
+fn matches(pattern: &[u8], mut text: impl Iterator<Item = u8> + Clone) -> bool {
+    match pattern.split_first() {
+        None => text.next().is_none(),
+        Some((b'*', rest)) => {
+            while text.next().is_some() {
+                if matches(rest, text.clone()) {
+                    return true;
+                }
+            }
+            false
+        }
+        Some((byte, rest)) => text.next() == Some(*byte) && matches(rest, text),
+    }
 }
 
 /// Allocates a tensor on the GPU; a kernel must write all its elements.
@@ -145,5 +176,30 @@ pub(super) fn elements_per_word(bytes: usize, run: usize, addresses: &[u64]) -> 
 impl From<candle_plan_device::Error> for Error {
     fn from(error: candle_plan_device::Error) -> Error {
         Error::Gpu(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_kernels_match() {
+        for (name, [module, base, kind], is_same) in [
+            ("unary_f32", ["m", "unary", "f32"], true),
+            ("program", ["m", "program", ""], true),
+            ("unary_f32", ["other", "unary", "f32"], false),
+            ("unary_f32", ["m", "unary", "f3"], false),
+            ("unary_f32", ["m", "unary", "f32x"], false),
+            ("unary_f32", ["m", "unary", ""], false),
+            ("conv_direct_*", ["m", "conv_direct", "bf16"], true),
+            ("conv_direct_*", ["m", "conv_direct", ""], false),
+            ("reduce_*_*", ["m", "reduce_sum", "f16"], true),
+            ("reduce_*_parts_*", ["m", "reduce_log_sum_exp_parts", "f16"], true),
+            ("reduce_*_parts_*", ["m", "reduce_sum", "f16"], false),
+        ] {
+            let symbol = Symbol { module, name: base, kind };
+            assert_eq!(is_kernel(symbol, &("m", name)), is_same, "{symbol}, {name}");
+        }
     }
 }

@@ -80,6 +80,21 @@ mod tests {
     }
 
     #[test]
+    fn parameters_of_another_kernel_are_refused() {
+        let (gpu, params) = (Gpu::dry_run().expect("it needs nothing"), TriluParams::zeroed());
+        for (symbol, shown) in [
+            (Symbol { module: "softmax", name: "softmax", kind: "f32" }, "softmax_f32 in softmax.cu"),
+            (Symbol { module: "select", name: "trilu", kind: "f32" }, "trilu_f32 in select.cu"),
+        ] {
+            let error = launch(&gpu, symbol, Grid::over(1), &params).expect_err("it has other parameters");
+            let expected = format!("the kernel {shown} does not have the parameters TriluOf in select.cu");
+            assert!(error.to_string().contains(&expected), "{error}");
+        }
+        let symbol = Symbol { module: "select", name: "trilu", kind: "u32" };
+        assert!(launch(&gpu, symbol, Grid::over(1), &params).is_ok());
+    }
+
+    #[test]
     fn triangles_of_every_width() {
         check(|i| (i % 250 + 1) as u8);
         check(|i| (i + 1) as i16);
