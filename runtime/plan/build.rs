@@ -1,10 +1,11 @@
 //! Writes the tables of operators, which macros of `src/ops/mod.rs`, `src/cpu/choice.rs` and `src/gpu/mod.rs` read: the
 //! operators that each file of `src/ops/` implements, those with a kernel in `src/cpu/` for images in blocks of channels, and
-//! those with a kernel in `src/gpu/`. The families whose feature is off are left out, and `src/newer.rs` reads their
-//! operators.
+//! those with a kernel in `src/gpu/`. Also writes the declarations of the modules in `src/gpu/`. The families whose feature is
+//! off are left out, and `src/newer.rs` reads their operators.
 
 mod tables;
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -34,6 +35,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     fs::write(folder.join("left_out.rs"), tables::features_constant("LEFT_OUT", &left_out))?;
     fs::write(folder.join("blocks_kernels.rs"), tables::table_macro("with_blocks_kernels", &on_blocks))?;
     fs::write(folder.join("gpu_kernels.rs"), tables::table_macro("with_gpu_kernels", &on_gpu))?;
+    fs::write(
+        folder.join("gpu_modules.rs"),
+        tables::modules_macro("gpu_modules", tables::compiled(modules(gpu)?, is_on)),
+    )?;
     Ok(())
 }
 
@@ -43,6 +48,19 @@ fn declared(folder: &Path, read: Reader) -> Result<Vec<Declaration>, Box<dyn Err
     for (file, code) in sources(folder)? {
         found.extend(read(&file.to_string_lossy(), &code)?);
     }
+    Ok(found)
+}
+
+/// Returns the modules in a folder: its files and subfolders, except `mod.rs`.
+fn modules(folder: &Path) -> Result<BTreeSet<String>, Box<dyn Error>> {
+    let mut found = BTreeSet::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() || path.extension().is_some_and(|extension| extension == "rs") {
+            found.extend(path.file_stem().map(|name| name.to_string_lossy().into_owned()));
+        }
+    }
+    found.remove("mod");
     Ok(found)
 }
 

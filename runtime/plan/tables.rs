@@ -109,6 +109,18 @@ pub fn left_out(operators: &mut Table, is_on: impl Fn(&str) -> bool) -> BTreeMap
     names.collect()
 }
 
+/// Returns the modules without those of families whose feature is off.
+pub fn compiled(modules: BTreeSet<String>, is_on: impl Fn(&str) -> bool) -> BTreeSet<String> {
+    let is_off = |module: &String| OPTIONAL.iter().any(|(family, feature)| family == module && !is_on(feature));
+    modules.into_iter().filter(|module| !is_off(module)).collect()
+}
+
+/// Returns a macro that declares modules beside the file that calls it.
+pub fn modules_macro(name: &str, modules: BTreeSet<String>) -> String {
+    let lines: String = modules.iter().map(|module| format!("        mod {module};\n")).collect();
+    format!("macro_rules! {name} {{\n    () => {{\n{lines}    }};\n}}\n")
+}
+
 /// Returns a constant with operators and their features.
 pub fn features_constant(name: &str, operators: &BTreeMap<String, &str>) -> String {
     format!("const {name}: &[(&str, &str)] = &{:?};\n", operators.iter().collect::<Vec<_>>())
@@ -179,6 +191,15 @@ mod tests {
         let expected =
             "const OUT: &[(&str, &str)] = &[(\"Imputer\", \"ml\"), (\"Scaler\", \"ml\"), (\"Svm\", \"ml\")];\n";
         assert_eq!(features_constant("OUT", &found), expected);
+    }
+
+    #[test]
+    fn modules_without_their_feature_are_left_out() {
+        let modules = || ["launch", "pool", "unpool"].map(str::to_owned).into();
+        assert_eq!(compiled(modules(), |_| true).len(), 3);
+        let found = compiled(modules(), |feature| feature != "image");
+        let expected = "macro_rules! m {\n    () => {\n        mod launch;\n        mod pool;\n    };\n}\n";
+        assert_eq!(modules_macro("m", found), expected);
     }
 
     #[test]

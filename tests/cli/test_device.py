@@ -12,13 +12,17 @@ import onnx.parser
 import pytest
 
 import compiler
+from compiler import _runtime
 from tests.cli.command import run
 
 WHOLE = "(float[n, 2] x) => (float[n, 2] y) { a = Neg (x) y = Softmax (a) }"
-LACKS = "Det"
-"""An operator without a kernel for GPUs, from `[n, 2, 2]` to `[n]`. If it gets one, name another one of those that
-`candlec ops --device cuda` lists as host: the device has no kernel."""
-LACKING = f"(float[n, 2, 2] x) => (float[n] y, int64[3] s) {{ a = Neg (x) y = {LACKS} (a) s = Shape (a) }}"
+RESULTS = {"Det": ("float[n]", 12), "NonZero": ("int64[3, m]", 144), "Unique": ("float[m]", 136)}
+"""The first outputs of operators for a tensor `[n, 2, 2]`, and the bytes of all their outputs for three unit matrices.
+The tests use the first operator without a kernel for GPUs."""
+PLACEMENTS = {op: placement for _, op, placement in json.loads(_runtime.ops())}
+LACKS = next(op for op in RESULTS if PLACEMENTS[op] == "no_kernel")
+RESULT, BYTES = RESULTS[LACKS]
+LACKING = f"(float[n, 2, 2] x) => ({RESULT} y, int64[3] s) {{ a = Neg (x) y = {LACKS} (a) s = Shape (a) }}"
 EMULATOR = pytest.mark.skipif(
     not any(Path(compiler.__file__).parent.glob("_runtime_emulator.*")), reason="it is not built: `make emulator`"
 )
@@ -100,8 +104,9 @@ def test_run_says_what_the_host_did(called: Any) -> None:
     code, out, err = called(LACKING, *arguments, "--profile")
     assert code == 0
     assert f"emulator has no kernel for 1 step, which falls back to the CPU: 1 {LACKS}" in out + err
-    # The operands are three 2 × 2 matrices and three determinants.
-    assert f"{LACKS} from {LACKS}(y) runs on the host, because the device has no kernel, on 60 B of operands" in out
+    # The operands are three 2 × 2 matrices and the result.
+    operands = f"on {48 + BYTES} B of operands"
+    assert f"{LACKS} from {LACKS}(y) runs on the host, because the device has no kernel, {operands}" in out
     code, out, err = called(LACKING, *arguments, "--strict-device")
     assert code == 1
     assert LACKS in out + err

@@ -3,62 +3,6 @@
 //! A file fills the parameters of a kernel in the crate `candle-plan-device` and launches it. [Prepare](crate::prepare)
 //! calls [`on_device`] to get the kernel of every step.
 
-mod attention;
-mod binary;
-mod cache;
-mod cast;
-#[cfg(feature = "image")]
-mod col2im;
-mod conditional;
-mod conv;
-mod copy;
-mod cumulative;
-#[cfg(feature = "detection")]
-mod detection;
-mod gather;
-mod gemm;
-mod generate;
-#[cfg(feature = "image")]
-mod grid_sample;
-mod int8;
-mod integer;
-mod integer_product;
-mod join;
-mod keys;
-mod launch;
-mod layer_norm;
-mod layout;
-mod matmul;
-mod matmul_nbits;
-mod norm;
-mod numbers;
-mod pad;
-pub(crate) mod placed;
-mod pool;
-mod program;
-mod qlinear;
-mod qlinear_elementwise;
-mod quantize;
-#[cfg(feature = "recurrent")]
-mod recurrent;
-mod reduce;
-mod repeat;
-mod resize;
-mod rotary;
-mod rounded_matmul;
-mod rows;
-mod scatter;
-mod select;
-mod shapes;
-mod slice;
-mod softmax;
-mod sort;
-mod team;
-mod transfer;
-mod unary;
-#[cfg(feature = "image")]
-mod unpool;
-
 use candle_plan_device::{Gpu, Report};
 
 use crate::error::Result;
@@ -68,6 +12,11 @@ use crate::operator::OperatorKind;
 use crate::ops::{self, Op};
 use crate::types::Types;
 use crate::value::Value;
+
+// The macro `gpu_modules`, which `build.rs` writes: it declares the files and folders beside this file.
+include!(concat!(env!("OUT_DIR"), "/gpu_modules.rs"));
+
+gpu_modules!();
 
 pub(crate) use copy::copied;
 pub(crate) use rows::RowsOnGpu;
@@ -146,8 +95,8 @@ pub(crate) use gpu_kernel;
 
 /// An operator with GPU kernels.
 #[diagnostic::on_unimplemented(
-    message = "no module has the file of gpu/ with `gpu_kernel!({Self}: …);`",
-    note = "write `mod` for this file in gpu/mod.rs"
+    message = "no module has the file with `gpu_kernel!({Self}: …);`",
+    note = "if this file is in a subfolder of gpu/, write `mod` for it in the subfolder's mod.rs"
 )]
 pub(crate) trait HasGpuKernel {
     /// The module of `runtime/device/kernels/` with the kernels.

@@ -16,6 +16,7 @@ mod layouts;
 mod lifetime;
 mod misfit;
 mod pairs;
+mod placed;
 mod placement;
 mod prepared;
 mod release;

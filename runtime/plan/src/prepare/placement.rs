@@ -9,12 +9,12 @@ use candle_plan_device::Gpu;
 
 use super::chain::Chain;
 use super::graph::{Graph, Node};
+use super::placed::Placed;
 use super::{Hosted, SlotId, StepKernel};
 use crate::cpu::PlannedKernel;
 use crate::device::Reason;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::gpu::placed::Placed;
 use crate::gpu::{self, upload, OnDevice, OnGpu, Transfer, TRANSFER};
 use crate::layout::Layout;
 use crate::operator::Needs;

@@ -3,10 +3,10 @@
 use candle_plan_device::Gpu;
 
 use super::chain::Chain;
+use super::placed::Placed;
 use crate::device::Reason;
 use crate::dtype::DType;
 use crate::error::{Error, Result, Surrounding};
-use crate::gpu::placed::Placed;
 use crate::gpu::OnGpu;
 use crate::ids::{BlockId, ConstantId, OriginId, PairId, StepId, ValueId};
 use crate::kernel::Kernel;

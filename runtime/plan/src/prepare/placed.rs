@@ -2,9 +2,9 @@
 
 use candle_plan_device::Gpu;
 
-use super::OnGpu;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::gpu::OnGpu;
 use crate::kernel::{Call, Kernel};
 use crate::value::Value;
 
