@@ -91,6 +91,22 @@ def test_every_listed_place_has_unsafe_code() -> None:
     assert [place for place in listed() if not any(source.startswith(place) for source in unsafe)] == []
 
 
+def unexplained(source: str) -> list[int]:
+    """The lines with an unsafe block or impl and without its reason: a comment `// SAFETY: …` at most four lines above."""
+    lines, found = (ROOT / source).read_text().splitlines(), []
+    for at, line in enumerate(lines):
+        above = "\n".join(lines[max(at - 4, 0) : at]).split("\n\n")[-1]
+        if re.search(r"\bunsafe (?:\{|impl\b)", line.split("//")[0]) and "// SAFETY: " not in above:
+            found.append(at + 1)
+    return found
+
+
+def test_every_unsafe_block_states_its_reason() -> None:
+    found = {source: unexplained(source) for source in SOURCES if has_unsafe(source)}
+    assert len(found) > 50
+    assert {source: lines for source, lines in found.items() if lines} == {}
+
+
 @pytest.mark.parametrize("crate", CRATES)
 def test_the_compiler_denies_unsafe_code(crate: str) -> None:
     """A crate without any forbids it. One with some denies it in the other modules, unless most have some."""

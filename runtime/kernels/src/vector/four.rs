@@ -87,7 +87,6 @@ fn beyond<V: Vector>(count: usize, at: usize) -> usize {
     count.saturating_sub(at).min(V::LANES)
 }
 
-// SAFETY of the accesses below: the caller guarantees them for all lanes together. A vector without elements has none.
 impl<V: Vector> Vector for Four<V> {
     const LANES: usize = 4 * V::LANES;
     type Mask = Four<V::Mask>;
@@ -102,6 +101,7 @@ impl<V: Vector> Vector for Four<V> {
     unsafe fn load(from: *const f32) -> Self {
         Four::parts(
             #[inline(always)]
+            // SAFETY: guaranteed by the caller, for all lanes together.
             |at| unsafe { V::load(from.wrapping_add(at)) },
         )
     }
@@ -110,6 +110,7 @@ impl<V: Vector> Vector for Four<V> {
     unsafe fn load_f16(from: *const f16) -> Self {
         Four::parts(
             #[inline(always)]
+            // SAFETY: guaranteed by the caller, for all lanes together.
             |at| unsafe { V::load_f16(from.wrapping_add(at)) },
         )
     }
@@ -118,6 +119,7 @@ impl<V: Vector> Vector for Four<V> {
     unsafe fn load_bf16(from: *const bf16) -> Self {
         Four::parts(
             #[inline(always)]
+            // SAFETY: guaranteed by the caller, for all lanes together.
             |at| unsafe { V::load_bf16(from.wrapping_add(at)) },
         )
     }
@@ -126,6 +128,7 @@ impl<V: Vector> Vector for Four<V> {
     unsafe fn load_first(from: *const f32, count: usize) -> Self {
         Four::parts(
             #[inline(always)]
+            // SAFETY: guaranteed by the caller, for all lanes together. A vector without elements reads none.
             |at| unsafe { V::load_first(from.wrapping_add(at), beyond::<V>(count, at)) },
         )
     }
@@ -134,6 +137,7 @@ impl<V: Vector> Vector for Four<V> {
     unsafe fn load_padded(from: *const f32, count: usize, beyond_it: f32) -> Self {
         Four::parts(
             #[inline(always)]
+            // SAFETY: guaranteed by the caller, for all lanes together. A vector without elements reads none.
             |at| unsafe { V::load_padded(from.wrapping_add(at), beyond::<V>(count, at), beyond_it) },
         )
     }
@@ -141,6 +145,7 @@ impl<V: Vector> Vector for Four<V> {
     #[inline(always)]
     unsafe fn store(self, to: *mut f32) {
         let at = |part: usize| to.wrapping_add(part * V::LANES);
+        // SAFETY: guaranteed by the caller, for all lanes together.
         unsafe {
             self.0.store(at(0));
             self.1.store(at(1));
@@ -153,6 +158,7 @@ impl<V: Vector> Vector for Four<V> {
     unsafe fn store_first(self, to: *mut f32, count: usize) {
         let at = |part: usize| to.wrapping_add(part * V::LANES);
         let left = |part: usize| beyond::<V>(count, part * V::LANES);
+        // SAFETY: guaranteed by the caller, for all lanes together. A vector without elements writes none.
         unsafe {
             self.0.store_first(at(0), left(0));
             self.1.store_first(at(1), left(1));

@@ -59,23 +59,25 @@ impl Words for f32 {
     }
 }
 
-// SAFETY of the intrinsics below: see `Vector`. The caller guarantees that memory accesses are valid.
 #[cfg(target_arch = "x86_64")]
 impl Words for F32x8 {
     type Words = __m256i;
 
     #[inline(always)]
     unsafe fn load_words(from: *const u32) -> __m256i {
+        // SAFETY: see `Vector`. The caller guarantees that the memory access is valid.
         unsafe { _mm256_loadu_si256(from.cast()) }
     }
 
     #[inline(always)]
     fn upper(words: __m256i) -> __m256i {
+        // SAFETY: see `Vector`.
         unsafe { _mm256_srli_epi32::<16>(words) }
     }
 
     #[inline(always)]
     fn merged(words: __m256i, mask: u32, bits: u32) -> Self {
+        // SAFETY: see `Vector`.
         unsafe {
             let kept = _mm256_and_si256(words, _mm256_set1_epi32(mask as i32));
             F32x8(_mm256_castsi256_ps(_mm256_or_si256(kept, _mm256_set1_epi32(bits as i32))))
@@ -89,16 +91,19 @@ impl Words for F32x16 {
 
     #[inline(always)]
     unsafe fn load_words(from: *const u32) -> __m512i {
+        // SAFETY: see `Vector`. The caller guarantees that the memory access is valid.
         unsafe { _mm512_loadu_si512(from.cast()) }
     }
 
     #[inline(always)]
     fn upper(words: __m512i) -> __m512i {
+        // SAFETY: see `Vector`.
         unsafe { _mm512_srli_epi32::<16>(words) }
     }
 
     #[inline(always)]
     fn merged(words: __m512i, mask: u32, bits: u32) -> Self {
+        // SAFETY: see `Vector`.
         unsafe {
             let (mask, bits) = (_mm512_set1_epi32(mask as i32), _mm512_set1_epi32(bits as i32));
             // The table of `words & mask | bits`.
@@ -115,7 +120,7 @@ impl Words for F32x16 {
 
     #[inline(always)]
     fn looked_up(words: __m512i, shift: u32, table: Self) -> Self {
-        // SAFETY: see above. Only the four low bits of a word count.
+        // SAFETY: see `Vector`. Only the four low bits of a word count.
         unsafe { F32x16(_mm512_permutexvar_ps(_mm512_srl_epi32(words, _mm_cvtsi32_si128(shift as i32)), table.0)) }
     }
 }
@@ -126,16 +131,19 @@ impl Words for F32x4x2 {
 
     #[inline(always)]
     unsafe fn load_words(from: *const u32) -> [uint32x4_t; 2] {
+        // SAFETY: see `Vector`. The caller guarantees that the memory access is valid.
         unsafe { [vld1q_u32(from), vld1q_u32(from.add(4))] }
     }
 
     #[inline(always)]
     fn upper([first, last]: [uint32x4_t; 2]) -> [uint32x4_t; 2] {
+        // SAFETY: see `Vector`.
         unsafe { [vshrq_n_u32::<16>(first), vshrq_n_u32::<16>(last)] }
     }
 
     #[inline(always)]
     fn merged([first, last]: [uint32x4_t; 2], mask: u32, bits: u32) -> Self {
+        // SAFETY: see `Vector`.
         unsafe {
             let (mask, bits) = (vdupq_n_u32(mask), vdupq_n_u32(bits));
             let merged = |words| vreinterpretq_f32_u32(vorrq_u32(vandq_u32(words, mask), bits));
