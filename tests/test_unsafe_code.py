@@ -92,13 +92,54 @@ def test_every_listed_place_has_unsafe_code() -> None:
 
 
 def unexplained(source: str) -> list[int]:
-    """The lines with an unsafe block or impl and without its reason: a comment `// SAFETY: …` at most four lines above."""
+    """The lines with an unsafe block or impl but no reason: a comment `// SAFETY: …` at most four lines above."""
     lines, found = (ROOT / source).read_text().splitlines(), []
     for at, line in enumerate(lines):
         above = "\n".join(lines[max(at - 4, 0) : at]).split("\n\n")[-1]
         if re.search(r"\bunsafe (?:\{|impl\b)", line.split("//")[0]) and "// SAFETY: " not in above:
             found.append(at + 1)
     return found
+
+
+KERNELS = "runtime/kernels/src/"
+
+VECTORS = {"F32x8": "avx2,fma,f16c", "F32x16": "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c"}
+"""The types whose safe methods run vector instructions, and the features of functions that may name them. Processors
+with ARM64 always have the instructions of the third type, `F32x4x2`."""
+
+
+def named_freely(source: str) -> list[int]:
+    """The lines that name a vector type and are not in a function with its features. Beside such a function, the macros
+    `level!` and `dispatch_isa!` write one."""
+    found, features = [], ""
+    for at, line in enumerate((ROOT / source).read_text().splitlines(), 1):
+        attribute = re.search(r'#\[target_feature\(enable = "([^"]+)"\)\]', line)
+        if attribute or re.fullmatch(r"\s*\}", line):
+            features = attribute[1] if attribute else ""
+        level = re.fullmatch(r' *level!\(\w+ (\w+): "([^"]+)"\);', line)
+        for vector in re.findall(r"\bF32x(?:8|16)\b", re.sub(r"//.*|\buse [^;]+;", "", line)):
+            if (level[2] if level and level[1] == vector else features) != VECTORS[vector]:
+                found.append(at)
+    return found
+
+
+def test_only_code_for_an_instruction_set_names_its_vectors() -> None:
+    """The methods of a vector are safe: other code that names it could run instructions that the processor lacks."""
+    sources = [source for source in SOURCES if source.startswith(KERNELS)]
+    outside = [source for source in sources if not source.startswith(f"{KERNELS}vector/")]
+    found = {source: named_freely(source) for source in [*outside, f"{KERNELS}vector/dispatch.rs"]}
+    assert {source: lines for source, lines in found.items() if lines} == {}
+    assert sum("F32x16" in (ROOT / source).read_text() for source in outside) > 4
+
+
+def test_the_registers_of_bytes_stay_in_their_folder() -> None:
+    """The traits with safe methods for registers of codes are visible in `int8/` alone."""
+    traits = {"vector.rs": ["Lanewise", "Vector"], "dot.rs": ["Dot"]}
+    for file, names in traits.items():
+        text = (ROOT / KERNELS / "int8" / file).read_text()
+        assert re.findall(r"^ *pub\(super\) trait (\w+)", text, re.MULTILINE) == names
+    declared = re.findall(r"^(.*)mod (?:dot|vector);", (ROOT / KERNELS / "int8/mod.rs").read_text(), re.MULTILINE)
+    assert declared == ["", ""]
 
 
 def test_every_unsafe_block_states_its_reason() -> None:
