@@ -5,15 +5,24 @@ use crate::dtype::Bool;
 use crate::error::Result;
 use crate::kernel::{Call, Kernel};
 use crate::ops::optional::{Optional, OptionalGetElement, OptionalHasElement};
+use crate::types::Types;
 use crate::value::{Array, Value};
 
 impl Kernel for Optional {
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        Some(0)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         Ok(vec![call.optional(0).cloned().unwrap_or(Value::None)])
     }
 }
 
 impl Kernel for OptionalHasElement {
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        Some(0)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let holds = !matches!(call.optional(0), None | Some(Value::None));
         Ok(vec![Array::scalar(Bool::from(holds)).into()])
@@ -21,6 +30,10 @@ impl Kernel for OptionalHasElement {
 }
 
 impl Kernel for OptionalGetElement {
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        Some(0)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         match call.value(0)? {
             Value::None => bail!("the optional holds nothing"),

@@ -4,9 +4,14 @@ use crate::bail;
 use crate::error::Result;
 use crate::kernel::{Call, Kernel};
 use crate::ops::raise::Raise;
+use crate::types::Types;
 use crate::value::Value;
 
 impl Kernel for Raise {
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        Some(0)
+    }
+
     fn run(&self, _: &mut Call) -> Result<Vec<Value>> {
         bail!("{}", self.message)
     }

@@ -25,18 +25,14 @@ use crate::error::Result;
 use crate::kernel::{Call, Kernel};
 use crate::layout::{Image, Layout};
 use crate::movable::Movable;
-use crate::ops::resample::{AxisMap, Coordinates, Interpolation, Resized};
+use crate::ops::resample::{AxisMap, Coordinates, Interpolation};
 use crate::ops::resize::Interpolate;
 use crate::types::{Type, Types};
 use crate::value::{alloc_uninit, Array, Value};
 
 impl Kernel for Interpolate {
     fn scratch(&self, inputs: &Types) -> Option<usize> {
-        let (dims, dtype) = (inputs.sizes(0).ok()??, inputs.tensor(0).ok()?.dtype);
-        let is_fixed = (1..inputs.len()).all(|i| inputs.is_fixed(i));
-        let factors = self.factors(|i| Ok(inputs.constant(i))).ok().filter(|_| is_fixed)?;
-        let resized = self.resized(&dims, Some(&factors)).ok()?;
-        let maps: Vec<AxisMap> = resized.iter().map(Resized::map).collect::<Option<_>>()?;
+        let (maps, dtype) = (self.known_maps(inputs)?, inputs.tensor(0).ok()?.dtype);
         let changed = maps.iter().position(|map| !map.keeps()).unwrap_or(maps.len());
         let largest = |map: &AxisMap| map.input.max(map.output);
         // Between two axes, each thread has an image, which may be one of blocks of channels.

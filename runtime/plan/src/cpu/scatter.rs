@@ -3,11 +3,13 @@
 use candle_plan_kernels::gather_scatter::{combine_runs, scatter_runs};
 use half::{bf16, f16};
 
+use super::bounds::counted;
 use super::convert::Float;
 use super::packed::{HasKernel, Packed};
 use super::places::{self, element_places, starts_bytes, vector_places};
 use super::planned::CpuOperands;
 use crate::array::words;
+use crate::axes;
 use crate::by_width;
 use crate::dispatch;
 use crate::dtype::{Bool, DType, Element};
@@ -67,6 +69,13 @@ scatter!(
 impl Kernel for TensorScatter {
     fn takes(&self, input: usize, dtype: DType) -> bool {
         input == 0 && dtype != DType::String
+    }
+
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        let dims = inputs.sizes(1).ok().flatten()?;
+        let axis = axes::resolve(self.axis, dims.len()).ok()?;
+        let rows = dims[..=axis].iter().copied().fold(1, usize::saturating_mul);
+        Some(counted::<i64>(*dims.first()?).saturating_add(counted::<usize>(rows)))
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

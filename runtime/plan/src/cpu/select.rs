@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use half::{bf16, f16};
 
+use super::bounds::{counted, len};
 use super::gather::runs;
 use crate::array::words;
 use crate::axes;
@@ -48,6 +49,11 @@ impl Kernel for Trilu {
 }
 
 impl Kernel for Compress {
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        // The kept rows, and their places.
+        Some(counted::<usize>(len(inputs, 1)?).saturating_mul(2))
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let data = Movable::new(&[call.value(0)?])?;
         let (x, axis) = flattened_or(&data.arrays[0], self.axis)?;
@@ -61,6 +67,10 @@ impl Kernel for Compress {
 }
 
 impl Kernel for NonZero {
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        Some(counted::<usize>(len(inputs, 0)?))
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
         let mut found: Vec<usize> = with_capacity(x.len())?;

@@ -1,5 +1,6 @@
 //! CPU kernels: sequences.
 
+use super::bounds::{is_short, len};
 use super::join::{joined, part_of};
 use crate::axes;
 use crate::bail;
@@ -10,10 +11,15 @@ use crate::ops::sequence::{
     ConcatFromSequence, Parts, SequenceAt, SequenceConstruct, SequenceEmpty, SequenceErase, SequenceInsert,
     SequenceLength, SplitToSequence,
 };
+use crate::types::Types;
 use crate::value::storages::Record;
 use crate::value::{list, scratch, try_list, Array, Items, Value};
 
 impl Kernel for SequenceConstruct {
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        Some(0)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let items = try_list((0..call.len()).map(|i| call.value(i).cloned()))?;
         Ok(vec![Value::Sequence(items.into())])
@@ -21,12 +27,20 @@ impl Kernel for SequenceConstruct {
 }
 
 impl Kernel for SequenceEmpty {
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        Some(0)
+    }
+
     fn run(&self, _: &mut Call) -> Result<Vec<Value>> {
         Ok(vec![Value::Sequence(Items::default())])
     }
 }
 
 impl Kernel for SequenceAt {
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        Some(0)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let items = items(call, 0)?;
         Ok(vec![items[place(call, 1, items.len(), items.len())?].clone()])
@@ -36,6 +50,10 @@ impl Kernel for SequenceAt {
 impl Kernel for SequenceInsert {
     fn takes_sequence(&self, input: usize) -> bool {
         input == 0
+    }
+
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        Some(0)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -48,6 +66,10 @@ impl Kernel for SequenceInsert {
 }
 
 impl Kernel for SequenceErase {
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        Some(0)
+    }
+
     fn takes_sequence(&self, input: usize) -> bool {
         input == 0
     }
@@ -62,12 +84,23 @@ impl Kernel for SequenceErase {
 }
 
 impl Kernel for SequenceLength {
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        Some(0)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         Ok(vec![Array::scalar(items(call, 0)?.len() as i64).into()])
     }
 }
 
 impl Kernel for SplitToSequence {
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        // Either the sizes of the parts are given, or no part is empty.
+        let x = inputs.tensor(0).ok()?;
+        let size = x.size(axes::resolve(self.axis, x.rank()?).ok()?)?;
+        is_short(size.max(len(inputs, 1)?)).then_some(0)
+    }
+
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let data = Movable::new(&[call.value(0)?])?;
         let x = &data.arrays[0];

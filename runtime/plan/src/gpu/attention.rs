@@ -17,7 +17,8 @@ use crate::error::Result;
 use crate::gpu::gpu_kernel;
 use crate::kernel::{Call, Constants, Kernel};
 use crate::operands::attention::{Layout, Strides};
-use crate::ops::attention::Attention;
+use crate::ops::attention::{vectors, Attention};
+use crate::types::Types;
 use crate::value::{Array, Value};
 
 /// The parameters of the kernel that joins past and new keys, or values. The sizes are the sizes of `Scoring`.
@@ -41,6 +42,15 @@ gpu_kernel!(Attention: "attention" if |self, operands| has_kernel(operands));
 impl OnGpu for Attention {
     fn reads_grown(&self, input: usize, from_end: usize) -> bool {
         Kernel::reads_grown(self, input, from_end)
+    }
+
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        if inputs.optional(4).is_some() {
+            return None; // all keys and values may be scratch memory
+        }
+        let ([batch, heads, queries, _], [_, _, keys, _]) =
+            (vectors(inputs.shape(0).ok()??, self.heads).ok()?, vectors(inputs.shape(1).ok()??, self.kv_heads).ok()?);
+        Some(products::scratch_bytes([batch?, heads?, queries?, keys?], inputs.tensor(0).ok()?.dtype))
     }
 
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::extent::{one_element, one_or_each};
 use crate::ops::qlinear::{is_signed, WEIGHTS_ZERO, ZERO};
 use crate::ops::window::check_bias;
+use crate::types::TensorType;
 use crate::value::Array;
 
 /// `Weights::packed` has the size of all quads, and the strides match W.
@@ -158,6 +159,26 @@ fn step(what: &str, array: Option<&Array>, outputs: usize) -> Result<u32> {
     Ok(array.is_some_and(|array| array.len() != 1).into())
 }
 
+/// Returns the bytes of packed weights, and of their sums, for numbers of outputs, taps, and channels of a group.
+fn packed_bytes([outputs, taps, channels]: [usize; 3]) -> Option<[usize; 2]> {
+    let quads = outputs.checked_mul(taps)?.checked_mul(channels.div_ceil(4))?;
+    Some([quads.checked_mul(4)?, outputs.checked_mul(4)?])
+}
+
+/// Returns the scratch memory of a convolution with weights `[outputs, channels of a group, …]`, in bytes.
+pub(super) fn scratch_of_convolution(weights: &TensorType) -> Option<usize> {
+    let sizes = weights.sizes()?;
+    let [outputs, channels, window @ ..] = &sizes[..] else { return None };
+    let taps = window.iter().copied().fold(1, usize::saturating_mul);
+    packed_bytes([*outputs, taps, *channels]).map(|[quads, sums]| quads.saturating_add(sums))
+}
+
+/// Returns the scratch memory of a product with a right-hand matrix, in bytes.
+pub(super) fn scratch_of_product(matrix: &TensorType) -> Option<usize> {
+    let &[depth, columns] = &matrix.sizes()?[..] else { return None };
+    packed_bytes([columns, 1, depth]).map(|[quads, sums]| quads.saturating_add(sums))
+}
+
 fn too_large() -> Error {
     Error::op("a convolution is too large for the device")
 }
@@ -175,10 +196,9 @@ impl Convolution<'_> {
 
     fn pack(&self, gpu: &Gpu) -> Result<Packed> {
         let ([channels, group_quads], outputs) = (self.group(), self.shape.outputs);
-        let bytes = outputs.checked_mul(self.taps()).and_then(|taps| taps.checked_mul(group_quads)?.checked_mul(4));
-        let bytes = bytes.ok_or_else(too_large)?;
-        count(bytes)?;
-        let packed = Packed { quads: scratch(gpu, bytes)?, sums: scratch(gpu, outputs * 4)? };
+        let [quads, sums] = packed_bytes([outputs, self.taps(), channels]).ok_or_else(too_large)?;
+        count(quads)?;
+        let packed = Packed { quads: scratch(gpu, quads)?, sums: scratch(gpu, sums)? };
         let [next_output, next_channel, next_tap] = self.w_strides.map(count);
         let params = PackParams {
             w: self.w.address()?,

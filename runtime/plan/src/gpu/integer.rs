@@ -7,7 +7,9 @@ use bytemuck::{Pod, Zeroable};
 use candle_plan_descriptors::broadcast::Broadcast;
 use candle_plan_device::{Gpu, Grid, Symbol, BLOCK, MOST_BLOCKS};
 
-use super::int8::{check_single, product, Channels, Convolution, End, Weights};
+use super::int8::{
+    check_single, product, scratch_of_convolution, scratch_of_product, Channels, Convolution, End, Weights,
+};
 use super::launch::{alloc_uninit, count, launch, Params};
 use super::qlinear_elementwise::{scale, zero_point};
 use super::shapes::{Dims, Strides};
@@ -21,7 +23,7 @@ use crate::gpu::{gpu_kernel, has_few_dimensions};
 use crate::kernel::Call;
 use crate::ops::integer::{is_one_each, ConvInteger, MatMulInteger, Requantize};
 use crate::ops::qlinear::is_signed;
-use crate::types::Type;
+use crate::types::{Type, Types};
 use crate::value::{element_count, Array, Value};
 
 gpu_kernel!(ConvInteger: "qlinear" by |self, operands, _gpu| {
@@ -106,6 +108,10 @@ impl MatMulIntegerOnGpu {
 }
 
 impl OnGpu for ConvIntegerOnGpu {
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        scratch_of_convolution(inputs.tensor(1).ok()?)
+    }
+
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
         let (x, w, x_zero) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(2)?);
         let shape = self.op.shape(x.dims(), w.dims())?;
@@ -128,6 +134,10 @@ impl OnGpu for ConvIntegerOnGpu {
 }
 
 impl OnGpu for MatMulIntegerOnGpu {
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        scratch_of_product(inputs.tensor(1).ok()?)
+    }
+
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
         let (a, b) = (call.tensor(0)?, call.tensor(1)?);
         let (a_zero, b_zero) = (call.optional_tensor(2)?, call.optional_tensor(3)?);

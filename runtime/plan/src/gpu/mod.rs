@@ -60,6 +60,12 @@ pub trait OnGpu: std::fmt::Debug + Send + Sync {
         Vec::new()
     }
 
+    /// An upper bound on the scratch memory of a run on inputs of these types, in bytes, on the GPU and on the host; see
+    /// [`Kernel::scratch`](crate::kernel::Kernel::scratch).
+    fn scratch(&self, _inputs: &Types) -> Option<usize> {
+        None
+    }
+
     /// Computes the outputs. The inputs and outputs are on the GPU, except those that the op
     /// [needs](crate::operator::Operator::needs) elsewhere. The work may still run after the call returns.
     ///

@@ -2,13 +2,14 @@
 
 use candle_plan_device::Gpu;
 
-use super::int8::{product, Channels, Convolution, End, Weights};
+use super::int8::{product, scratch_of_convolution, scratch_of_product, Channels, Convolution, End, Weights};
 use super::OnGpu;
 use crate::bail;
 use crate::error::Result;
 use crate::gpu::gpu_kernel;
 use crate::kernel::Call;
 use crate::ops::qlinear::{QLinearConv, QLinearMatMul};
+use crate::types::Types;
 use crate::value::Value;
 
 gpu_kernel!(QLinearMatMul: "qlinear" by |self, operands, _gpu| Ok(Some(QLinearOnGpu::new(self.clone(), operands.tensor(1).is_some()))));
@@ -30,6 +31,10 @@ impl<Op> QLinearOnGpu<Op> {
 }
 
 impl OnGpu for QLinearOnGpu<QLinearConv> {
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        scratch_of_convolution(inputs.tensor(1).ok()?)
+    }
+
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
         let (x, w) = (call.tensor(0)?, call.tensor(1)?);
         let shape = self.op.shape(x.dims(), w.dims())?;
@@ -53,6 +58,10 @@ impl OnGpu for QLinearOnGpu<QLinearConv> {
 }
 
 impl OnGpu for QLinearOnGpu<QLinearMatMul> {
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        scratch_of_product(inputs.tensor(1).ok()?)
+    }
+
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
         let (a, b) = (call.tensor(0)?, call.tensor(1)?);
         let (Some((&depth, rows)), &[k, n]) = (a.dims().split_last(), b.dims()) else {

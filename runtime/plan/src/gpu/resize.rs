@@ -14,6 +14,7 @@ use crate::gpu::gpu_kernel;
 use crate::kernel::Call;
 use crate::ops::resample::{AxisMap, Coordinates, Interpolation};
 use crate::ops::resize::Interpolate;
+use crate::types::Types;
 use crate::value::{try_list, with_capacity, Value};
 
 /// X and Y have the shapes that the kernel's struct states, and `Tables` only has indices inside X.
@@ -39,6 +40,9 @@ struct ResizeParams {
 
 /// The place for an element outside the input, as `NOWHERE` in `resize.cu`.
 const NOWHERE: u32 = u32::MAX;
+
+/// The bytes of a tap: in the list of taps, in a table, in the bytes to upload, and on the GPU.
+const TAP: usize = 24 + 3 * 12;
 
 /// An [`Interpolate`] step, with the tables for the sizes of its last run.
 #[derive(Debug)]
@@ -77,6 +81,13 @@ impl Interpolate {
 }
 
 impl OnGpu for InterpolateOnGpu {
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        let most = |map: &AxisMap| self.op.mode.most_taps(map, self.op.antialias).saturating_mul(map.output + 1);
+        let maps = self.op.known_maps(inputs)?;
+        let taps = maps.iter().filter(|map| !map.keeps()).map(most).fold(0, usize::saturating_add);
+        Some(taps.saturating_mul(TAP))
+    }
+
     fn run(&self, gpu: &Gpu, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
         let maps = self.op.maps(call, x.dims())?;

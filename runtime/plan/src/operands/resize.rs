@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::kernel::Call;
 use crate::ops::resample::{AxisMap, Coordinates, Interpolation, Resized};
 use crate::ops::resize::Interpolate;
+use crate::types::Types;
 use crate::value::{list, with_capacity, Array};
 
 impl Interpolate {
@@ -21,6 +22,14 @@ impl Interpolate {
         let resized = self.resized(dims, Some(&factors))?;
         let map = |axis: &Resized| axis.map().ok_or_else(|| Error::op("a size is not known"));
         resized.iter().map(map).collect()
+    }
+
+    /// The map of each axis for inputs of these types, if all sizes are known before a run.
+    pub(crate) fn known_maps(&self, inputs: &Types) -> Option<Vec<AxisMap>> {
+        let is_fixed = (1..inputs.len()).all(|i| inputs.is_fixed(i));
+        let factors = self.factors(|i| Ok(inputs.constant(i))).ok().filter(|_| is_fixed)?;
+        let resized = self.resized(&inputs.sizes(0).ok()??, Some(&factors)).ok()?;
+        resized.iter().map(Resized::map).collect()
     }
 
     /// The extrapolation value's bits.

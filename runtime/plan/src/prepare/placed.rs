@@ -6,6 +6,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::OnGpu;
 use crate::kernel::{Call, Kernel};
+use crate::types::Types;
 use crate::value::Value;
 
 /// A kernel and its GPU.
@@ -22,6 +23,10 @@ impl Kernel for Placed {
 
     fn reads_grown(&self, input: usize, from_end: usize) -> bool {
         self.kernel.reads_grown(input, from_end)
+    }
+
+    fn scratch(&self, inputs: &Types) -> Option<usize> {
+        self.kernel.scratch(inputs)
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {

@@ -33,6 +33,22 @@ struct RowsParams {
 /// The largest number of scores in memory at a time, unless one query has more. Small in tests, so that they use parts.
 const SCORES: usize = if cfg!(test) { 2900 } else { 1 << 26 };
 
+/// Returns the dtype of scores.
+fn wide(dtype: DType) -> DType {
+    match dtype {
+        DType::Float64 => DType::Float64,
+        _ => DType::Float32,
+    }
+}
+
+/// Returns an upper bound on the bytes of the scores and the weights, for the numbers of batches, heads, queries and keys.
+pub(super) fn scratch_bytes(sizes: [usize; 4], dtype: DType) -> usize {
+    let scores = sizes.iter().copied().fold(1, usize::saturating_mul).min(SCORES.max(sizes[3]));
+    let tensors = if dtype == wide(dtype) { &[dtype][..] } else { &[wide(dtype), dtype] };
+    let width: usize = tensors.iter().filter_map(|dtype| dtype.width().ok()).sum();
+    scores.saturating_mul(width)
+}
+
 /// Computes Y from Q, K and V. Stores the scores of a stage in a tensor `[N, heads, L, S]`, if there is one.
 ///
 /// # Errors
@@ -167,9 +183,8 @@ impl Heads<'_> {
     /// Allocates the scores and the weights, which may be the same tensor.
     fn scratch(&self, dims: &[usize]) -> Result<[Array; 2]> {
         let dtype = self.vectors[0].0.dtype();
-        let wide = if dtype == DType::Float64 { DType::Float64 } else { DType::Float32 };
-        let scores = alloc_uninit(self.gpu, dims, wide)?;
-        let weights = if dtype == wide { scores.clone() } else { alloc_uninit(self.gpu, dims, dtype)? };
+        let scores = alloc_uninit(self.gpu, dims, wide(dtype))?;
+        let weights = if dtype == wide(dtype) { scores.clone() } else { alloc_uninit(self.gpu, dims, dtype)? };
         Ok([scores, weights])
     }
 
