@@ -37,9 +37,12 @@ def root(crate: str) -> str:
     return (library if library.is_file() else ROOT / crate / "src/main.rs").read_text()
 
 
+FORBIDS = "\n#![forbid(unsafe_code)]\n"
+
+
 def forbids(crate: str) -> bool:
     """Whether the compiler refuses all unsafe code in a crate."""
-    return "\n#![forbid(unsafe_code)]\n" in root(crate)
+    return FORBIDS in root(crate)
 
 
 def listed() -> list[str]:
@@ -157,6 +160,13 @@ def test_the_compiler_denies_unsafe_code(crate: str) -> None:
         assert "unsafe_code" not in root(crate)
     else:
         assert "\n#![deny(unsafe_code)]\n" in root(crate)
+
+
+def test_the_compiler_forbids_unsafe_code_in_examples() -> None:
+    """An example is a program of its own, or the main file of the crate `examples/embedding`."""
+    examples = [source for source in SOURCES if "/examples/" in source]
+    assert len(examples) > 4
+    assert [source for source in examples if FORBIDS not in (ROOT / source).read_text()] == []
 
 
 def test_the_compiler_allows_it_in_the_listed_places_alone() -> None:

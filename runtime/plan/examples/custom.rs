@@ -1,5 +1,7 @@
 //! Runs a plan with a custom operator: `cargo run --release -p candle-plan --example custom -- scaled.plan`.
 
+#![forbid(unsafe_code)]
+
 use std::error::Error;
 use std::fmt::Write;
 

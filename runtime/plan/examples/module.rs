@@ -1,5 +1,7 @@
 //! A plan as a layer of a Candle model: `cargo run --release -p candle-plan --example module -- features.plan`.
 
+#![forbid(unsafe_code)]
+
 use std::error::Error;
 
 use candle_core::{DType, Device, Module, Tensor};

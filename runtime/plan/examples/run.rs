@@ -1,5 +1,7 @@
 //! Runs a plan on zeros: `cargo run --release -p candle-plan --example run -- ../build/demo/digits.plan`.
 
+#![forbid(unsafe_code)]
+
 use std::error::Error;
 use std::fmt::Write;
 use std::process::ExitCode;

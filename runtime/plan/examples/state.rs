@@ -1,5 +1,7 @@
 //! Runs a plan again and again with a state: `cargo run --release -p candle-plan --example state -- decoder.plan`.
 
+#![forbid(unsafe_code)]
+
 use std::error::Error;
 use std::fmt::Write;
 

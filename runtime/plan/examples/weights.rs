@@ -1,5 +1,7 @@
 //! Runs a plan with other weights: `cargo run --release -p candle-plan --example weights -- kept.plan tuned.gguf`.
 
+#![forbid(unsafe_code)]
+
 use std::error::Error;
 use std::fmt::Write;
 
