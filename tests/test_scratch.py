@@ -45,6 +45,16 @@ def test_every_operator_ends_in_a_result_or_an_error(bound: int) -> None:
 
 @LINUX
 @pytest.mark.slow
+def test_every_written_case_ends_on_the_emulator() -> None:
+    pytest.importorskip("compiler._runtime_emulator", reason="the emulator is not built: `make emulator`")
+    lines = reports("cases", 64 << 20, "emulator")
+    ends = dict(zip(lines[::2], lines[1::2], strict=True))
+    assert not [name for name, ended in ends.items() if ended == REFUSED]
+    assert list(ends.values()).count("result") > 15
+
+
+@LINUX
+@pytest.mark.slow
 def test_no_process_grows_beyond_the_limit() -> None:
     """Without the limit, each process grows by `BEYOND` more than that, or the limit is the size of the inputs."""
     with ThreadPoolExecutor() as pool:

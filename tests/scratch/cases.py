@@ -2,9 +2,10 @@
 
 The cases are hand-written models, with and without optimization, and all rows of `ROWS` with empty tensors.
 
-`python -m tests.scratch.cases BOUND`: `BOUND` is `max_memory` in bytes, 0 for none. The process may take `MORE_MEMORY`
-more than at its start. A kernel that needs more memory, or more than `SECONDS`, ends the process. Each case prints its
-name, and `result` or the error.
+`python -m tests.scratch.cases BOUND [DEVICE]`: `BOUND` is `max_memory` in bytes, 0 for none. With a device, the
+hand-written models run there without optimization, and the rows do not run. The process may take `MORE_MEMORY` more
+than at its start. A kernel that needs more memory, or more than `SECONDS`, ends the process. Each case prints its name,
+and `result` or the error.
 """
 
 from __future__ import annotations
@@ -186,11 +187,12 @@ class Case(NamedTuple):
     feeds: Feeds
     may_be_refused: bool = False
     """Whether the compiler may refuse the model, because it knows the sizes of constants."""
+    device: str = "cpu"
 
     def outcome(self) -> str:
         """`result`, or the error; `REFUSED` if the compiler refuses a model that it must accept."""
         try:
-            compiler.load(self.compiled(), threads=2).run(self.feeds)
+            compiler.load(self.compiled(), threads=2, device=self.device).run(self.feeds)
         except compiler.CompileError as error:
             return str(error) if self.may_be_refused else REFUSED
         except (compiler.InputError, compiler.PlanError, compiler.RunError) as error:
@@ -205,6 +207,12 @@ def every_case(bound: int | None) -> Iterator[Case]:
             yield Case(name + suffix, functools.partial(plan_of, graph, bound, optimize), feeds)
     for row in ROWS:
         yield from _cases_of(row, bound)
+
+
+def cases_on(device: str, bound: int | None) -> Iterator[Case]:
+    """The hand-written cases on a device."""
+    for name, (graph, feeds) in CASES.items():
+        yield Case(name, functools.partial(plan_of, graph, bound), feeds, device=device)
 
 
 def _cases_of(row: Row, bound: int | None) -> Iterator[Case]:
@@ -227,7 +235,8 @@ def plan_of(graph: str, bound: int | None, optimize: bool = False) -> compiler.P
 
 def main() -> None:
     """Every case, its name written first."""
-    cases = list(every_case(int(sys.argv[1]) or None))
+    bound, device = int(sys.argv[1]) or None, sys.argv[2:]
+    cases = list(cases_on(device[0], bound) if device else every_case(bound))
     limit_memory()
     for case in cases:
         print(json.dumps(case.name), flush=True)
