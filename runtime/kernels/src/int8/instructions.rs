@@ -7,7 +7,7 @@ use crate::isa::Level;
 
 /// The instructions that sum products of bytes. No sum saturates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Instructions {
+pub(crate) enum Instructions {
     /// Portable Rust.
     Scalar,
     /// Four products of signed bytes per lane, and their sum, in one instruction of ARM's extension `dotprod`. The bytes
@@ -49,7 +49,7 @@ const ROWS: usize = 16;
 
 impl Dots {
     /// Returns the instructions; this processor has them.
-    pub(super) fn instructions(self) -> Instructions {
+    pub fn instructions(self) -> Instructions {
         self.0
     }
 
@@ -247,7 +247,7 @@ impl Dots {
 
     /// Returns the vector instructions that read the same panels.
     #[cfg(target_arch = "x86_64")]
-    pub(super) fn without_tiles(self) -> Dots {
+    pub fn without_tiles(self) -> Dots {
         match self.0 {
             Instructions::Amx => Dots(Instructions::Avx512Vnni), // AMX is used only if VNNI is available
             _ => self,
@@ -256,7 +256,7 @@ impl Dots {
 
     /// Returns the same instructions; there are no tiles.
     #[cfg(not(target_arch = "x86_64"))]
-    pub(super) fn without_tiles(self) -> Dots {
+    pub fn without_tiles(self) -> Dots {
         self
     }
 }

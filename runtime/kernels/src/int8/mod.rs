@@ -53,7 +53,7 @@ pub use elementwise::{binary, look_up, mean, Function, Quantize};
 pub use finish::{Out, Requantize};
 pub use form::Taps;
 pub(crate) use form::{PackedQuantizedConv, QuantizedConvCase, QuantizedConvForm};
-pub(crate) use instructions::Dots;
+pub(crate) use instructions::{Dots, Instructions};
 #[cfg(target_arch = "x86_64")]
 pub(crate) use interleaved::InterleavedForm;
 #[cfg(target_arch = "x86_64")]

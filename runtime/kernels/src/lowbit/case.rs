@@ -12,6 +12,12 @@ pub struct LowBitCase {
     pub isa: Isa,
     /// The sizes.
     pub sizes: ProductSizes,
+    /// The bits of a code.
+    pub bits: usize,
+    /// The codes of a block.
+    pub block: usize,
+    /// Whether the left operand may be rounded to 8 bits.
+    pub rounds: bool,
 }
 
 /// The part of the conversion of a vector of codes that takes time of its own. The processor executes the rest beside the

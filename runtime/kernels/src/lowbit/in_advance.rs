@@ -5,10 +5,10 @@ use std::cell::Cell;
 
 use super::case::{LowBitCase, CONVERT};
 use super::form::LowBitForm;
-use super::pack::PackedCodes;
 use super::product::Product;
 use crate::form::Form;
 use crate::gemm::Lines;
+use crate::threads::Threads;
 
 /// The form whose first tile converts a part of a panel for all rows of a block.
 pub(crate) struct InAdvance;
@@ -45,38 +45,15 @@ impl Form<LowBitCase> for InAdvance {
 }
 
 impl LowBitForm for InAdvance {
-    fn block(&self, product: &Product, rows: [usize; 2], panels: [usize; 2]) {
-        let mut scratch = SCRATCH.take();
-        scratch.overwrite(NUMBERS, |numbers| parts(product, rows, panels, numbers.as_mut_ptr()));
-        SCRATCH.set(scratch);
+    fn run(&self, product: &Product, threads: &Threads) {
+        product.for_each_block(threads, |rows, panels| {
+            let (length, most) = (LEFT / (rows[1] - rows[0]), DEPTH.min(NUMBERS / product.b.width));
+            let mut scratch = SCRATCH.take();
+            scratch.overwrite(NUMBERS, |numbers| {
+                let numbers = numbers.as_mut_ptr();
+                product.for_each_part(panels, length, most, |panel, depth| product.tiles(rows, panel, depth, numbers));
+            });
+            SCRATCH.set(scratch);
+        });
     }
-}
-
-/// Computes the block in parts of the depth, whose numbers fit the scratch memory.
-fn parts(product: &Product, rows: [usize; 2], panels: [usize; 2], numbers: *mut f32) {
-    let (b, length) = (product.b, LEFT / (rows[1] - rows[0]));
-    let mut first = 0;
-    while first < b.k {
-        // Whole parts, for one panel after the other: a panel is read from front to back.
-        let mut end = first;
-        while end < b.k && end - first < length {
-            end = end_of_part(b, end);
-        }
-        for panel in panels[0]..panels[1] {
-            let mut part = first;
-            while part < end {
-                let next = end_of_part(b, part);
-                product.tiles(rows, panel, [part, next], numbers);
-                part = next;
-            }
-        }
-        first = end;
-    }
-}
-
-/// The end of the part of the depth that begins at `first`: whole blocks of codes, or whole pieces of one block.
-fn end_of_part(b: &PackedCodes, first: usize) -> usize {
-    let (size, block, depth) = (b.block, first / b.block, DEPTH.min(NUMBERS / b.width));
-    let end = if size <= depth { (block + depth / size) * size } else { (first + depth).min((block + 1) * size) };
-    end.min(b.k)
 }

@@ -4,6 +4,7 @@ use super::case::{LowBitCase, CONVERT};
 use super::form::LowBitForm;
 use super::product::Product;
 use crate::form::Form;
+use crate::threads::Threads;
 
 /// The form whose tiles read the codes of each panel in their order.
 pub(crate) struct InRegisters;
@@ -23,9 +24,11 @@ impl Form<LowBitCase> for InRegisters {
 }
 
 impl LowBitForm for InRegisters {
-    fn block(&self, product: &Product, rows: [usize; 2], panels: [usize; 2]) {
-        for panel in panels[0]..panels[1] {
-            product.tiles(rows, panel, [0, product.b.k], std::ptr::null_mut());
-        }
+    fn run(&self, product: &Product, threads: &Threads) {
+        product.for_each_block(threads, |rows, panels| {
+            for panel in panels[0]..panels[1] {
+                product.tiles(rows, panel, [0, product.b.k], std::ptr::null_mut());
+            }
+        });
     }
 }

@@ -117,6 +117,14 @@ impl PackedCodes {
         (panel * self.k.div_ceil(self.block) + block) * self.width
     }
 
+    /// The end of the part of the depth that begins at `first` and has at most `depth` codes: whole blocks, or `depth` codes
+    /// of a longer block.
+    pub(super) fn end_of_part(&self, first: usize, depth: usize) -> usize {
+        let (size, block) = (self.block, first / self.block);
+        let end = if size <= depth { (block + depth / size) * size } else { (first + depth).min((block + 1) * size) };
+        end.min(self.k)
+    }
+
     /// The address of the words of a panel that hold the codes from `k` on, the first in a word.
     pub(super) fn words(&self, panel: usize, k: usize) -> *const u32 {
         self.words.as_ptr().cast::<u32>().wrapping_add((panel * self.deep + k * self.bits / 32) * self.width)

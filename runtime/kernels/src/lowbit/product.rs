@@ -2,6 +2,7 @@
 
 use super::case::LowBitCase;
 use super::kernels::Kernels;
+use super::output::Output;
 use super::pack::PackedCodes;
 use super::tile::Tile;
 use crate::gemm::{Cut, Finish, ProductSizes, Shared};
@@ -19,12 +20,12 @@ const LEAST: [usize; 2] = [4, 1];
 
 /// `out = a · Wᵀ`, where `a` is `[m, k]` and `out` is `[m, n]`, and a function that finishes each row of each block.
 ///
-/// A sum consists of pieces: blocks of codes, or parts of them with at most 64 terms. A piece is `Σₖ a[k] · (code[k] −
+/// In the forms that do not round `a`, a sum consists of pieces: blocks of codes, or parts of them with at most 64 terms. A piece is `Σₖ a[k] · (code[k] −
 /// zero)`, from zero and in order, with one fused multiply-add per term. The sum of all pieces, each times the scale of
 /// its block, is computed in order, with one fused multiply-add per piece.
 pub(crate) struct Product<'a> {
-    m: usize,
-    a: &'a [f32],
+    pub(super) m: usize,
+    pub(super) a: &'a [f32],
     pub(super) b: &'a PackedCodes,
     out: Shared,
     finish: Option<Finish<'a>>,
@@ -55,9 +56,10 @@ impl<'a> Product<'a> {
         Product { m, a, b, out: Shared::new(out), finish, kernels: Kernels::of(b.isa) }
     }
 
-    /// The facts that decide the form.
-    pub fn case(&self) -> LowBitCase {
-        LowBitCase { isa: self.b.isa, sizes: ProductSizes { m: self.m, n: self.b.n, k: self.b.k } }
+    /// The facts that decide the form. `rounds` if the left operand may be rounded to 8 bits.
+    pub fn case(&self, rounds: bool) -> LowBitCase {
+        let PackedCodes { isa, n, k, bits, block, .. } = *self.b;
+        LowBitCase { isa, sizes: ProductSizes { m: self.m, n, k }, bits, block, rounds }
     }
 
     /// Calls `compute(rows, panels)` for every block of a product that is not empty. Then it finishes the block.
@@ -70,10 +72,38 @@ impl<'a> Product<'a> {
         });
     }
 
+    /// Calls `compute(panel, depth)` for every part of the depth, which has at most `depth` codes. It completes about
+    /// `length` elements of the depth for all panels before it continues, so that the left operand stays in a cache.
+    pub(super) fn for_each_part(
+        &self,
+        panels: [usize; 2],
+        length: usize,
+        depth: usize,
+        mut compute: impl FnMut(usize, [usize; 2]),
+    ) {
+        let (b, mut first) = (self.b, 0);
+        while first < b.k {
+            // Whole parts, for one panel after the other: a panel is read from front to back.
+            let mut end = first;
+            while end < b.k && end - first < length {
+                end = b.end_of_part(end, depth);
+            }
+            for panel in panels[0]..panels[1] {
+                let mut part = first;
+                while part < end {
+                    let next = b.end_of_part(part, depth);
+                    compute(panel, [part, next]);
+                    part = next;
+                }
+            }
+            first = end;
+        }
+    }
+
     /// Computes some rows of a panel over a part of the depth, tile after tile. If there are several tiles, the first one
     /// stores the numbers of the codes in `numbers`, and the others read them.
     pub(super) fn tiles(&self, rows: [usize; 2], panel: usize, depth: [usize; 2], numbers: *mut f32) {
-        let (n, k, column) = (self.b.n, self.b.k, panel * self.b.width);
+        let k = self.b.k;
         let (packed, unpacked) = (self.kernels.packed(self.b), self.kernels.unpacked);
         let count = (rows[1] - rows[0]).div_ceil(packed.len());
         for i in 0..count {
@@ -85,9 +115,7 @@ impl<'a> Product<'a> {
                 panel,
                 numbers: if count > 1 { numbers } else { std::ptr::null_mut() },
                 depth,
-                out: self.out.at(row * n + column),
-                out_row: n,
-                columns: self.b.width.min(n - column),
+                out: self.output(row, panel),
             };
             let kernels = if i == 0 || numbers.is_null() { packed } else { unpacked };
             // SAFETY: `new` checked that the sizes fit the slices. The part of the output belongs to this task alone.
@@ -95,6 +123,12 @@ impl<'a> Product<'a> {
             // processor has the instructions of `kernels`.
             unsafe { kernels[end - row - 1](&tile) };
         }
+    }
+
+    /// The part of the output from a row of a panel on.
+    pub(super) fn output(&self, row: usize, panel: usize) -> Output {
+        let (n, column) = (self.b.n, panel * self.b.width);
+        Output { first: self.out.at(row * n + column), row: n, columns: self.b.width.min(n - column) }
     }
 
     /// Calls the function that finishes the output with the columns of `panels` of each row.

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use super::*;
 use crate::gemm::tests::noise;
-use crate::gemm::Finish;
+use crate::gemm::{Finish, ProductSizes};
 use crate::isa::Isa;
 use crate::products::multiply_low_bit;
 use crate::products::planner::LOW_BIT;
@@ -12,7 +12,7 @@ use crate::threads::Threads;
 
 /// The zero points of a case.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Points {
+pub(super) enum Points {
     Absent,
     /// All are 3.
     Alike,
@@ -24,23 +24,23 @@ enum Points {
     Numbers,
 }
 
-const POINTS: [Points; 5] = [Points::Absent, Points::Alike, Points::Fractions, Points::Codes, Points::Numbers];
+pub(super) const POINTS: [Points; 5] = [Points::Absent, Points::Alike, Points::Fractions, Points::Codes, Points::Numbers];
 
 /// A matrix of codes.
 #[derive(Debug)]
-struct Case {
-    n: usize,
-    k: usize,
-    bits: usize,
-    block: usize,
-    bytes: Vec<u8>,
+pub(super) struct Case {
+    pub n: usize,
+    pub k: usize,
+    pub bits: usize,
+    pub block: usize,
+    pub bytes: Vec<u8>,
     scales: Vec<f32>,
     zeros: Option<Vec<f32>>,
 }
 
 impl Case {
     /// Draws a matrix. The scales of even blocks have few bits.
-    fn new([n, k]: [usize; 2], bits: usize, block: usize, points: Points) -> Case {
+    pub fn new([n, k]: [usize; 2], bits: usize, block: usize, points: Points) -> Case {
         let blocks = k.div_ceil(block);
         let len = n * blocks;
         let bytes = noise(len * block * bits / 8, 1).iter().map(|x| (x.abs() * 1e6) as u32 as u8).collect();
@@ -56,13 +56,13 @@ impl Case {
         Case { n, k, bits, block, bytes, scales, zeros }
     }
 
-    fn codes(&self) -> LowBitCodes<'_> {
+    pub fn codes(&self) -> LowBitCodes<'_> {
         let Case { n, k, bits, block, .. } = *self;
         LowBitCodes { n, k, bits, block, bytes: &self.bytes, scales: &self.scales, zeros: self.zeros.as_deref() }
     }
 
     /// The code, the zero point and the scale of an element.
-    fn element(&self, row: usize, column: usize) -> [f32; 3] {
+    pub fn element(&self, row: usize, column: usize) -> [f32; 3] {
         let blocks = self.k.div_ceil(self.block);
         let bit = (row * blocks * self.block + column) * self.bits;
         let code = (self.bytes[bit / 8] >> (bit % 8)) & (((1u32 << self.bits) - 1) as u8);
@@ -72,7 +72,7 @@ impl Case {
     }
 
     /// An element of the product in single precision, in the order that [`Product`] states.
-    fn single(&self, a: &[f32], row: usize) -> f32 {
+    pub fn single(&self, a: &[f32], row: usize) -> f32 {
         let mut total = 0f32;
         for block in (0..self.k).step_by(self.block) {
             let end = self.k.min(block + self.block);
@@ -97,27 +97,30 @@ impl Case {
     }
 }
 
-/// The products of every form and of the chosen one, for one instruction set and some threads. Doubles each element once,
-/// at the end.
+/// The products of every exact form and of the chosen one, for one instruction set and some threads. Doubles each element
+/// once, at the end.
 fn found(case: &Case, m: usize, a: &[f32], isa: Isa, threads: &Threads) -> Vec<Vec<f32>> {
     let packed = PackedCodes::new(isa, threads, &case.codes());
-    let result = |run: &dyn Fn(Finish, &mut [f32])| {
-        let mut out = vec![f32::NAN; m * case.n];
-        let seen = Mutex::new(vec![0; out.len()]);
-        let finish = |run: &mut [f32], offset: usize| {
-            run.iter_mut().for_each(|x| *x *= 2.0);
-            seen.lock().unwrap()[offset..offset + run.len()].iter_mut().for_each(|count| *count += 1);
-        };
-        run(&finish, &mut out);
-        assert!(seen.into_inner().unwrap().iter().all(|&count| count == 1), "{m} rows of {case:?}");
-        out
-    };
-    let chosen = result(&|finish, out| multiply_low_bit(threads, m, a, &packed, out, Some(finish)));
-    let forms = LOW_BIT
-        .iter()
-        .filter(|_| m > 0)
-        .map(|form| result(&|finish, out| form.run(&Product::new(m, a, &packed, out, Some(finish)), threads)));
+    let chosen = doubled(m, case, &|finish, out| multiply_low_bit(threads, false, m, a, &packed, out, Some(finish)));
+    let sizes = ProductSizes { m, n: case.n, k: case.k };
+    let exact = LowBitCase { isa, sizes, bits: case.bits, block: case.block, rounds: false };
+    let forms = LOW_BIT.iter().filter(|form| m > 0 && form.fits(&exact)).map(|form| {
+        doubled(m, case, &|finish, out| form.run(&Product::new(m, a, &packed, out, Some(finish)), threads))
+    });
     [chosen].into_iter().chain(forms).collect()
+}
+
+/// The product of `m` rows that `run` computes, with a function that doubles each element once.
+pub(super) fn doubled(m: usize, case: &Case, run: &dyn Fn(Finish, &mut [f32])) -> Vec<f32> {
+    let mut out = vec![f32::NAN; m * case.n];
+    let seen = Mutex::new(vec![0; out.len()]);
+    let finish = |run: &mut [f32], offset: usize| {
+        run.iter_mut().for_each(|x| *x *= 2.0);
+        seen.lock().unwrap()[offset..offset + run.len()].iter_mut().for_each(|count| *count += 1);
+    };
+    run(&finish, &mut out);
+    assert!(seen.into_inner().unwrap().iter().all(|&count| count == 1), "{m} rows of {case:?}");
+    out
 }
 
 fn check(m: usize, case: &Case) {

@@ -4,6 +4,7 @@
 //! zero)` from 0, in order, with one [`mul_add`](crate::vector::Vector::mul_add) per term. Then it adds the sum times the
 //! scale of its block to the output, with one `mul_add`. A piece is a block, or [`PIECE`] terms of a longer block.
 
+use super::output::Output;
 use super::pack::{PackedCodes, PANEL};
 use super::points::{codes_of_half, Points};
 use crate::gemm::tile::PIECE;
@@ -28,11 +29,7 @@ pub(super) struct Tile<'a> {
     pub numbers: *mut f32,
     /// The depth to sum. It begins and ends where pieces do.
     pub depth: [usize; 2],
-    /// The output, from the panel's first column on.
-    pub out: *mut f32,
-    pub out_row: usize,
-    /// The columns of the panel that the output has.
-    pub columns: usize,
+    pub out: Output,
 }
 
 /// A tile with a fixed number of rows.
@@ -72,10 +69,13 @@ pub(super) const fn can_store<V: Vector>(rows: usize) -> bool {
 #[inline(always)]
 pub(super) unsafe fn tile<V: Words, S: Source, const ROWS: usize, const VECTORS: usize>(t: &Tile) {
     let size = t.b.block;
-    for column in (0..t.columns).step_by(VECTORS * V::LANES) {
+    for column in (0..t.out.columns).step_by(VECTORS * V::LANES) {
         // SAFETY: guaranteed by the caller.
         unsafe {
-            let mut totals = totals::<V, ROWS, VECTORS>(t, column);
+            let mut totals = [[V::splat(0.0); VECTORS]; ROWS];
+            if t.depth[0] > 0 {
+                totals = t.out.load(column);
+            }
             for block in t.depth[0] / size..t.depth[1].div_ceil(size) {
                 let place = t.b.place(t.panel, block) + column;
                 let (first, end) = (t.depth[0].max(block * size), t.depth[1].min((block + 1) * size));
@@ -84,55 +84,7 @@ pub(super) unsafe fn tile<V: Words, S: Source, const ROWS: usize, const VECTORS:
                     add(t.b, place, &sums, &mut totals);
                 }
             }
-            store(t, column, &totals);
-        }
-    }
-}
-
-/// Returns the sums over the depth before this one.
-#[inline(always)]
-unsafe fn totals<V: Vector, const ROWS: usize, const VECTORS: usize>(t: &Tile, column: usize) -> [[V; VECTORS]; ROWS] {
-    let mut totals = [[V::splat(0.0); VECTORS]; ROWS];
-    if t.depth[0] > 0 {
-        let is_whole = column + VECTORS * V::LANES <= t.columns;
-        for (m, totals) in totals.iter_mut().enumerate() {
-            for (v, total) in totals.iter_mut().enumerate() {
-                let column = column + v * V::LANES;
-                let out = t.out.wrapping_add(m * t.out_row + column);
-                // SAFETY: guaranteed by the caller; only columns of the output are accessed.
-                *total = unsafe {
-                    if is_whole {
-                        V::load(out)
-                    } else {
-                        V::load_first(out, t.columns.saturating_sub(column).min(V::LANES))
-                    }
-                };
-            }
-        }
-    }
-    totals
-}
-
-/// Stores the sums.
-#[inline(always)]
-unsafe fn store<V: Vector, const ROWS: usize, const VECTORS: usize>(
-    t: &Tile,
-    column: usize,
-    totals: &[[V; VECTORS]; ROWS],
-) {
-    let is_whole = column + VECTORS * V::LANES <= t.columns;
-    for (m, totals) in totals.iter().enumerate() {
-        for (v, total) in totals.iter().enumerate() {
-            let column = column + v * V::LANES;
-            let out = t.out.wrapping_add(m * t.out_row + column);
-            // SAFETY: guaranteed by the caller; only columns of the output are accessed.
-            unsafe {
-                if is_whole {
-                    total.store(out);
-                } else {
-                    total.store_first(out, t.columns.saturating_sub(column).min(V::LANES));
-                }
-            }
+            t.out.store(column, &totals);
         }
     }
 }

@@ -47,12 +47,14 @@ pub fn multiply(
     planner::float(&problem.case()).run(&problem, threads, Shared::new(out));
 }
 
-/// `out = a · Wᵀ`, where `a` is `[m, k]` and `out` is `[m, n]`. Calls `finish` on every row of every block.
+/// `out = a · Wᵀ`, where `a` is `[m, k]` and `out` is `[m, n]`. If `rounds`, blocks of `a` are rounded to 8 bits where this is
+/// faster ([`lowbit`](crate::lowbit)). Calls `finish` on every row of every block.
 ///
 /// # Panics
 /// The slices do not fit the sizes.
 pub fn multiply_low_bit(
     threads: &Threads,
+    rounds: bool,
     m: usize,
     a: &[f32],
     w: &PackedCodes,
@@ -64,7 +66,7 @@ pub fn multiply_low_bit(
     if is_empty {
         return;
     }
-    let case = product.case();
+    let case = product.case(rounds);
     let ProductSizes { m, n, k } = case.sizes;
     let serial = Threads::serial();
     let threads = if (m * n).saturating_mul(k) > SPLIT { threads } else { &serial };

@@ -6,7 +6,7 @@ use crate::gemm::tiles::Tiles;
 use crate::gemm::{time_of_vector, FewRows, Format, InPlace, PackedPanels, Packing, ProductCase, ProductForm, Turned};
 use crate::int8::{DotForm, IntegerCase, IntegerForm};
 use crate::isa::Isa;
-use crate::lowbit::{InAdvance, InRegisters, LowBitCase, LowBitForm};
+use crate::lowbit::{DotsInAdvance, DotsInRegisters, InAdvance, InRegisters, LowBitCase, LowBitForm};
 use crate::rounded::{Pairs, RoundedCase, RoundedForm, Widened};
 
 // The tables of forms. Of two forms with equal costs, the planner chooses the first.
@@ -14,7 +14,7 @@ use crate::rounded::{Pairs, RoundedCase, RoundedForm, Widened};
 /// The forms of products in `f32`.
 pub(crate) const FLOAT: &[&dyn ProductForm] = &[&Turned { choose: float }, &PackedPanels, &FewRows, &InPlace, &Packing];
 /// The forms of products in `f32` with a matrix of codes of few bits.
-pub(crate) const LOW_BIT: &[&dyn LowBitForm] = &[&InRegisters, &InAdvance];
+pub(crate) const LOW_BIT: &[&dyn LowBitForm] = &[&InRegisters, &InAdvance, &DotsInRegisters, &DotsInAdvance];
 /// The forms of products with a matrix of `bf16`.
 pub(crate) const ROUNDED: &[&dyn RoundedForm] = &[&Pairs, &Widened { product: cost }];
 /// The forms of products of 8-bit codes.
@@ -102,7 +102,8 @@ pub fn integer_alternatives(case: &IntegerCase) -> Vec<(String, f64)> {
 mod tests {
     use super::*;
     use crate::gemm::{packed_name, PackedB, ProductSizes, RightCase};
-    use crate::int8::{Integers, Multiplied};
+    use crate::int8::{Dots, Integers, Multiplied};
+    use crate::isa::Level;
 
     /// The choice by thresholds, which the costs must reproduce.
     fn by_thresholds(case: &ProductCase) -> &'static str {
@@ -166,14 +167,32 @@ mod tests {
         pairs.flat_map(move |(m, n)| sizes.map(|k| ProductSizes { m, n, k }))
     }
 
+    /// A product of codes of 4 bits in blocks of 32.
+    fn codes(isa: Isa, sizes: ProductSizes, rounds: bool) -> LowBitCase {
+        LowBitCase { isa, sizes, bits: 4, block: 32, rounds }
+    }
+
     #[test]
     fn one_tile_of_rows_converts_codes_in_registers() {
         for (isa, sizes) in Isa::available().flat_map(|isa| every_size().map(move |sizes| (isa, sizes))) {
-            let case = LowBitCase { isa, sizes };
+            let case = codes(isa, sizes, false);
             let rows = if isa == Isa::SCALAR { 2 } else { 6 };
             let expected =
                 if sizes.m <= rows { "codes converted in registers" } else { "codes converted once for all rows" };
             assert_eq!(low_bit(&case).name(&case), expected, "{case:?}");
+        }
+    }
+
+    /// Codes of 8 bits only with instructions for bytes that do not saturate.
+    #[test]
+    fn rows_have_8_bits_where_the_caller_permits_it() {
+        for (isa, sizes) in Isa::available().flat_map(|isa| every_size().map(move |sizes| (isa, sizes))) {
+            for bits in [2, 4, 8] {
+                let case = LowBitCase { bits, ..codes(isa, sizes, true) };
+                let saturates = Dots::of(isa).saturates() && bits == 8;
+                let is_rounded = low_bit(&case).name(&case).starts_with("rows in 8 bits");
+                assert!(is_rounded != saturates || isa.level() == Level::Neon, "{case:?}");
+            }
         }
     }
 

@@ -20,6 +20,13 @@ pub(crate) trait Words: Vector {
     /// `LANES` words can be read at `from`.
     unsafe fn load_words(from: *const u32) -> Self::Words;
 
+    /// # Safety
+    /// `LANES` words can be written at `to`.
+    unsafe fn store_words(words: Self::Words, to: *mut u32);
+
+    /// The signed integers of 32 bits as numbers, rounded to nearest.
+    fn of_integers(integers: Self::Words) -> Self;
+
     /// Removes the lower half of each word: shifts the word right by 16 bits.
     fn upper(words: Self::Words) -> Self::Words;
 
@@ -49,6 +56,17 @@ impl Words for f32 {
     }
 
     #[inline(always)]
+    unsafe fn store_words(words: u32, to: *mut u32) {
+        // SAFETY: guaranteed by the caller.
+        unsafe { *to = words }
+    }
+
+    #[inline(always)]
+    fn of_integers(integers: u32) -> f32 {
+        integers as i32 as f32
+    }
+
+    #[inline(always)]
     fn upper(words: u32) -> u32 {
         words >> 16
     }
@@ -67,6 +85,16 @@ impl Words for F32x8 {
     unsafe fn load_words(from: *const u32) -> __m256i {
         // SAFETY: see `Vector`. The caller guarantees that the memory access is valid.
         unsafe { _mm256_loadu_si256(from.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_words(words: __m256i, to: *mut u32) {
+        unsafe { _mm256_storeu_si256(to.cast(), words) }
+    }
+
+    #[inline(always)]
+    fn of_integers(integers: __m256i) -> Self {
+        unsafe { F32x8(_mm256_cvtepi32_ps(integers)) }
     }
 
     #[inline(always)]
@@ -93,6 +121,16 @@ impl Words for F32x16 {
     unsafe fn load_words(from: *const u32) -> __m512i {
         // SAFETY: see `Vector`. The caller guarantees that the memory access is valid.
         unsafe { _mm512_loadu_si512(from.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_words(words: __m512i, to: *mut u32) {
+        unsafe { _mm512_storeu_si512(to.cast(), words) }
+    }
+
+    #[inline(always)]
+    fn of_integers(integers: __m512i) -> Self {
+        unsafe { F32x16(_mm512_cvtepi32_ps(integers)) }
     }
 
     #[inline(always)]
@@ -133,6 +171,22 @@ impl Words for F32x4x2 {
     unsafe fn load_words(from: *const u32) -> [uint32x4_t; 2] {
         // SAFETY: see `Vector`. The caller guarantees that the memory access is valid.
         unsafe { [vld1q_u32(from), vld1q_u32(from.add(4))] }
+    }
+
+    #[inline(always)]
+    unsafe fn store_words([first, last]: [uint32x4_t; 2], to: *mut u32) {
+        unsafe {
+            vst1q_u32(to, first);
+            vst1q_u32(to.add(4), last);
+        }
+    }
+
+    #[inline(always)]
+    fn of_integers([first, last]: [uint32x4_t; 2]) -> Self {
+        unsafe {
+            let numbers = |integers| vcvtq_f32_s32(vreinterpretq_s32_u32(integers));
+            F32x4x2(numbers(first), numbers(last))
+        }
     }
 
     #[inline(always)]

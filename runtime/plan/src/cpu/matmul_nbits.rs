@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use candle_plan_kernels::gemm::Finish;
 use candle_plan_kernels::isa::Isa;
-use candle_plan_kernels::lowbit::{LowBitCodes, PackedCodes};
+use candle_plan_kernels::lowbit::{rounded_bytes, LowBitCodes, PackedCodes};
 use candle_plan_kernels::products::multiply_low_bit;
 use candle_plan_kernels::threads::Threads;
 use candle_plan_memory::buffer::collected;
@@ -21,6 +21,7 @@ use crate::kernel::{Call, Kernel};
 use crate::ops::matmul_nbits::MatMulNBits;
 use crate::types::Types;
 use crate::value::{alloc_uninit, Array, Value};
+use crate::work;
 
 impl HasKernel for MatMulNBits {
     fn kernel(&self, operands: &CpuOperands) -> Result<Box<dyn Kernel>> {
@@ -47,18 +48,20 @@ impl Kernel for Packed<MatMulNBits, Option<PackedCodes>> {
 
     fn form(&self) -> KernelForm {
         let (op, packed) = (&self.op, self.packed.as_ref());
-        let name = format!("codes of {} bits in blocks of {}", op.bits, op.block);
+        let rounded = if op.rounds_a { ", rows in 8 bits where that is faster" } else { "" };
+        let name = format!("codes of {} bits in blocks of {}{rounded}", op.bits, op.block);
         KernelForm::named(name).packed(packed.map_or(0, PackedCodes::bytes)).with(op.epilogue.as_ref())
     }
 
     fn alternatives(&self, inputs: &Types) -> Vec<Alternative> {
-        low_bit(inputs, [self.op.n, self.op.k])
+        low_bit(inputs, &self.op)
     }
 
     fn scratch(&self, inputs: &Types) -> Option<usize> {
         let (op, packed) = (&self.op, self.packed.as_ref());
         let bytes = if packed.is_some() { 0 } else { op.packed_bytes() };
-        widened_bytes(op, inputs, is_weight).map(|widened| widened.saturating_add(bytes))
+        let rounded = if op.rounds_a { op.rounded_bytes(inputs)? } else { 0 };
+        widened_bytes(op, inputs, is_weight).map(|widened| widened.saturating_add(bytes).saturating_add(rounded))
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
@@ -105,6 +108,12 @@ impl MatMulNBits {
         numbers.saturating_add(codes)
     }
 
+    /// An upper bound in bytes on the rows that are rounded to 8 bits. `None` if a size is unknown.
+    fn rounded_bytes(&self, inputs: &Types) -> Option<usize> {
+        let rows = usize::try_from(work::count(inputs.tensor(0).ok()?)?).ok()?.checked_div(self.k)?;
+        Some(rounded_bytes(rows, self.k, self.block))
+    }
+
     /// `A · Wᵀ`, where `a` holds the rows of `A`, and `dims` are the dimensions of the result.
     fn product(
         &self,
@@ -116,7 +125,7 @@ impl MatMulNBits {
     ) -> Result<Array> {
         let out = alloc_uninit(dims)?;
         let rows = out.len() / self.n;
-        Array::new(out.overwrite(|out| multiply_low_bit(threads, rows, a, packed, out, finish)), dims)
+        Array::new(out.overwrite(|out| multiply_low_bit(threads, self.rounds_a, rows, a, packed, out, finish)), dims)
     }
 }
 
@@ -140,7 +149,7 @@ mod tests {
     use super::*;
     use crate::testing::{numbers_of, run, tensor};
 
-    const OP: MatMulNBits = MatMulNBits { k: 18, n: 3, bits: 4, block: 16, epilogue: None };
+    const OP: MatMulNBits = MatMulNBits { k: 18, n: 3, bits: 4, block: 16, rounds_a: false, epilogue: None };
 
     /// Two rows, three rows of codes of two blocks, scales and zero points.
     fn operands() -> [Array; 4] {
@@ -194,6 +203,21 @@ mod tests {
         let y = run(&OP, &[half(&a), Some(b.into()), half(&scales)]).expect("it multiplies");
         let expected: Vec<f16> = expected(None).iter().map(|&value| f16::from_f64(value)).collect();
         assert_eq!(y.tensor().expect("a tensor").read::<f16>().expect("float16"), expected);
+    }
+
+    /// The largest magnitude of each block is 127, so whole numbers are exact.
+    #[test]
+    fn rows_may_be_rounded() {
+        let [_, b, scales, zeros] = operands().map(|array| Some(Value::from(array)));
+        let numbers: Vec<f32> = (0..36).map(|i| [127.0, -3.0, 64.0][i % 18 % 16 % 3]).collect();
+        for rest in [vec![], vec![zeros]] {
+            let given = [vec![Some(tensor(&numbers, &[2, 18])), b.clone(), scales.clone()], rest].concat();
+            let [exact, rounded] = [false, true].map(|rounds_a| {
+                let y = run(&MatMulNBits { rounds_a, ..OP }, &given).expect("it multiplies");
+                y.tensor().expect("a tensor").read::<f32>().expect("float32").to_vec()
+            });
+            assert_eq!(exact, rounded);
+        }
     }
 
     #[test]

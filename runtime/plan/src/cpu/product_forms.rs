@@ -11,6 +11,7 @@ use super::matrices::is_single;
 use super::planned::CpuOperands;
 use crate::form::Alternative;
 use crate::kernel::Memory;
+use crate::ops::matmul_nbits::MatMulNBits;
 use crate::ops::matrices::ordered;
 use crate::types::{TensorType, Types};
 use crate::work;
@@ -59,11 +60,13 @@ pub(super) fn float(packed: Option<&[PackedB]>, inputs: &Types, [trans_a, trans_
     Alternative::all(operands.into_iter().flat_map(of))
 }
 
-/// Returns the forms of a product of `A` and `n` rows of `k` codes of few bits.
-pub(super) fn low_bit(inputs: &Types, [n, k]: [usize; 2]) -> Vec<Alternative> {
+/// Returns the forms of a product of `A` and rows of codes of few bits.
+pub(super) fn low_bit(inputs: &Types, op: &MatMulNBits) -> Vec<Alternative> {
     let Ok(a) = inputs.tensor(0) else { return Vec::new() };
+    let MatMulNBits { n, k, bits, block, rounds_a, .. } = *op;
     let sizes = ProductSizes { m: rows(a, false).unwrap_or(TYPICAL_ROWS), n, k };
-    Alternative::all(products::low_bit_alternatives(&LowBitCase { isa: Isa::get(), sizes }))
+    let case = LowBitCase { isa: Isa::get(), sizes, bits, block, rounds: rounds_a };
+    Alternative::all(products::low_bit_alternatives(&case))
 }
 
 /// Returns the forms of a product of `A` and a matrix of `bf16`, whose numbers stay in 16 bits if that is as fast. The list

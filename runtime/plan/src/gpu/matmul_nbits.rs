@@ -40,7 +40,7 @@ const ROWS: usize = 4;
 /// The maximum number of rows that are multiplied with codes. With more rows, a kernel computes W first.
 const FEW: usize = 8;
 
-/// A [`MatMulNBits`] step.
+/// A [`MatMulNBits`] step. It never rounds `A`.
 #[derive(Debug)]
 pub(crate) struct MatMulNBitsOnGpu {
     op: MatMulNBits,
@@ -118,7 +118,7 @@ mod tests {
         let floats = [DType::Float32, DType::Float16, DType::Bfloat16];
         for (dtype, rows) in floats.into_iter().flat_map(|dtype| [5, 9].map(|rows| (dtype, rows))) {
             for (bits, scale) in [(2, DType::Float32), (4, dtype), (8, DType::Float32)] {
-                let op = MatMulNBits { k: 43, n: 5, bits, block: 32, epilogue: None };
+                let op = MatMulNBits { k: 43, n: 5, bits, block: 32, rounds_a: false, epilogue: None };
                 let a = drawn(dtype, &[1, rows, 43], 11, 0.25);
                 let (b, scales) = (drawn(DType::Uint8, &[5, 2, 4 * bits], 251, 1.0), drawn(scale, &[5, 2], 5, 0.125));
                 for zeros in [None, Some(DType::Uint8), Some(DType::Float32)] {
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn an_epilogue_finishes_the_result() {
         let epilogue = Some(Program { code: vec![Instruction::Unary(Unary::Relu)] });
-        let op = MatMulNBits { k: 16, n: 2, bits: 4, block: 16, epilogue };
+        let op = MatMulNBits { k: 16, n: 2, bits: 4, block: 16, rounds_a: false, epilogue };
         let of = |dtype, number: f64, dims: &[usize]| -> Option<Value> {
             Some(numbers_of(dtype, &vec![number; dims.iter().product()], dims).into())
         };

@@ -21,7 +21,7 @@ use crate::work::Work;
 /// Inputs: `A [batch…, K]`; the codes `B: uint8 [N, blocks, block · bits / 8]`, the first code of a byte in its low bits;
 /// `scales [N, blocks]`; the optional `zeros [N, blocks]`, of `uint8` or a floating-point type, by default `2^(bits − 1)`;
 /// then the epilogue's operands. `A` and `scales` are `float16`, `bfloat16` or `float32`. The op computes the product in
-/// `float32`, and rounds it once, to the type of `A`.
+/// `float32`, and rounds it once, to the type of `A`. With `rounds_a`, it may round `A` to 8 bits.
 ///
 /// Source: [MatMulNBits of onnxruntime](https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -35,6 +35,11 @@ pub struct MatMulNBits {
     pub bits: usize,
     /// The codes of a block, a multiple of 16.
     pub block: usize,
+    /// Whether a kernel may round `A` to 8 bits, where this is faster. Each block of a row, or at most 256 elements of a
+    /// longer block, then gets a scale: the largest magnitude, divided by 127. An element becomes the nearest multiple of
+    /// the scale.
+    #[serde(default)]
+    pub rounds_a: bool,
     /// The program that finishes the result.
     pub epilogue: Option<Program>,
 }

@@ -30,7 +30,8 @@ pub fn keep(tensor: &QTensor, weight: ConstantId, plan: &mut Plan, constants: &m
         repacked(&stored, &format, n, k)?.into_iter().map(|array| Some(add(array, plan, constants))).collect();
     for (at, epilogue) in products {
         let step = &mut plan.main.steps[at];
-        step.op = Op::MatMulNBits(MatMulNBits { k, n, bits: format.bits, block: format.part, epilogue });
+        let (bits, block) = (format.bits, format.part);
+        step.op = Op::MatMulNBits(MatMulNBits { k, n, bits, block, rounds_a: false, epilogue });
         let rest = step.inputs.split_off(step.inputs.len().min(2));
         step.inputs.truncate(1);
         step.inputs.extend_from_slice(&added);
