@@ -61,9 +61,24 @@ ONE_INT8: dict[str, np.ndarray] = {"one": np.array(1, np.float32), "zero": np.ar
     ],
 )
 def test_products_of_weights_of_few_bits(rows: str, expected: list[str]) -> None:
-    node = "com.microsoft.MatMulNBits <K = 80, N = 60, bits = 4, block_size = 32> (x, w, s)"
-    found = step(f"(float[{rows}, 80] x) => (float[{rows}, 60] y) {{ y = {node} }}", "MatMulNBits", **LOW_BIT)
-    assert sorted_forms(found) == expected
+    assert sorted_forms(low_bit_step(rows, 1)) == expected
+
+
+def low_bit_step(rows: str, level: int) -> PreparedStep:
+    """A product at an accuracy level of onnxruntime's MatMulNBits."""
+    attributes = f"K = 80, N = 60, bits = 4, block_size = 32, accuracy_level = {level}"
+    node = f"com.microsoft.MatMulNBits <{attributes}> (x, w, s)"
+    return step(f"(float[{rows}, 80] x) => (float[{rows}, 60] y) {{ y = {node} }}", "MatMulNBits", **LOW_BIT)
+
+
+@pytest.mark.parametrize(("rows", "first"), [("1", "registers"), ("6", "registers"), ("40", "advance")])
+def test_products_that_may_round_their_left_operand(rows: str, first: str) -> None:
+    found = low_bit_step(rows, 4)
+    forms = sorted_forms(found)
+    assert sorted(forms)[:2] == [REGISTERS, ADVANCE]
+    names = {"registers": "codes unpacked in registers", "advance": "codes unpacked once for all rows"}
+    assert forms[0].startswith("rows in 8 bits, " + names[first])
+    assert found.kernel == "codes of 4 bits in blocks of 32, rows in 8 bits where that is faster"
 
 
 @pytest.mark.parametrize("constant", [True, False], ids=["constant", "of a run"])

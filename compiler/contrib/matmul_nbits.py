@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from compiler.contrib.expansion.body import FLOAT, HALVES, Body
 from compiler.contrib.expansion.node import Node, expands
-from compiler.contrib.expansion.packed import UINT8, bits_of, matrix, zeros_like
+from compiler.contrib.expansion.packed import UINT8, bits_of, matrix, unpacked, zeros_like
 from compiler.ir.graph import PLAN_DOMAIN, constant_of
 from compiler.rewrite.permutation import typed
 
@@ -26,6 +26,9 @@ _NF4 = (
 """The numbers of the codes of NF4. Source: https://arxiv.org/abs/2305.14314, appendix E."""
 _TABLES = ((*_FP4, *(-number for number in _FP4)), _NF4)
 """`quant_type` → the number of each code."""
+
+_INT8 = 4
+"""The `accuracy_level` at which A may be rounded to 8 bits."""
 
 
 @dataclass(frozen=True)
@@ -48,33 +51,39 @@ def matmul_nbits(node: Node, new: Body) -> ir.Value:
     """`A · Wᵀ + bias`. The rows of W `[N, K]` consist of blocks, and each block has a scale and a zero point.
 
     B `uint8 [N, blocks, bytes]` holds the codes of W. With `g_idx`, element k of a row belongs to the block `g_idx[k]`.
+    `accuracy_level` says how precise A must be, at least. At the level 4, a kernel may round A to 8 bits.
     """
     dtype = node.dtype(0, "A", FLOAT, *HALVES)
     blocks = _Blocks(bits_of(node), node.positive("N"), node.positive("K"), node.positive("block_size"))
-    node.choice("accuracy_level", 0, 1, 2, 3, 4)  # how precise the result must be, at least
+    rounds_a = node.choice("accuracy_level", 0, 1, 2, 3, _INT8) == _INT8
     node.choice("weight_prepacked", 0)
     node.dtype(1, "B", UINT8)
     a, bias = new.upcast(node.input(0)), node.optional(5)
-    product = _with_numbers(node, new, a, blocks)
+    product = _with_codes(node, new, a, blocks, rounds_a)
     if product is None:
         product = new.op("MatMul", a, new.transpose(_weights(node, new, blocks), 1, 0))
     return new.cast(new.total(product, bias and new.upcast(bias)), dtype, FLOAT)
 
 
-def _with_numbers(node: Node, new: Body, a: ir.Value, blocks: _Blocks) -> ir.Value | None:
-    """The product as an operator of the plan, if the weights are constant, and the zero points are numbers.
+def _with_codes(node: Node, new: Body, a: ir.Value, blocks: _Blocks, rounds_a: bool) -> ir.Value | None:
+    """The product as an operator of the plan, if the weights are constant, and other operators cannot express it.
 
-    DequantizeLinear takes only codes as zero points.
+    DequantizeLinear takes only codes as zero points, and a MatMul may not round A.
     """
     codes, scales, zeros = (node.constant(index) for index in (1, 2, 3))
-    if codes is None or scales is None or zeros is None or zeros.dtype == np.uint8:
+    is_expressible = not rounds_a and (zeros is None or zeros.dtype == np.uint8)
+    if is_expressible or codes is None or scales is None or (zeros is None and node.optional(3) is not None):
         return None
     rows, count = blocks.shape
-    sizes = [rows * count * blocks.size * blocks.bits // 8, rows * count, rows * count]
-    if node.optional(4) is not None or blocks.size % 16 or [codes.size, scales.size, zeros.size] != sizes:
+    size = rows * count * blocks.size * blocks.bits // 8
+    if node.optional(4) is not None or blocks.size % 16 or [codes.size, scales.size] != [size, rows * count]:
+        return None
+    if zeros is not None and zeros.dtype == np.uint8 and zeros.size == rows * -(-count * blocks.bits // 8):
+        zeros = unpacked(zeros, blocks.bits, blocks.shape)
+    if zeros is not None and zeros.size != rows * count:
         return None
     shapes = ((codes, (rows, count, -1)), (scales, blocks.shape), (zeros, blocks.shape))
-    weights = [new.constant(array.reshape(shape)) for array, shape in shapes]
+    weights = [None if array is None else new.constant(array.reshape(shape)) for array, shape in shapes]
     product = new.op(
         "MatMulNBits",
         a,
@@ -85,6 +94,7 @@ def _with_numbers(node: Node, new: Body, a: ir.Value, blocks: _Blocks) -> ir.Val
         K=blocks.width,
         bits=blocks.bits,
         block_size=blocks.size,
+        **({"rounds_a": 1} if rounds_a else {}),
     )
     shape = node.input(0).shape
     return typed(product, ir.TensorType(FLOAT), None if shape is None else ir.Shape([*shape.dims[:-1], rows]))

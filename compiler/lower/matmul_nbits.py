@@ -13,6 +13,11 @@ def matmul_nbits(node: Node, build: PlanBuilder) -> Value:
     """`MatMulNBits` of `candle.plan`: codes `[N, blocks, bytes]`, scales and zero points `[N, blocks]`."""
     epilogue, inputs = with_epilogue(node, 4)
     op = ops.MatMulNBits(
-        k=node.int("K"), n=node.int("N"), bits=node.int("bits"), block=node.int("block_size"), epilogue=epilogue
+        k=node.int("K"),
+        n=node.int("N"),
+        bits=node.int("bits"),
+        block=node.int("block_size"),
+        rounds_a=node.int("rounds_a", 0) != 0,
+        epilogue=epilogue,
     )
     return build(op, *inputs)

@@ -1,8 +1,8 @@
 """Quantizes the operands of products with constant weights to 8 bits, as the option `precision` asks.
 
 The plan stores the weights as codes, with a scale for each output. A run quantizes each row of the left operand, with a
-scale and a zero point of its own, and sums the products of codes exactly. Tables of a Gather stay as they are: they are
-part of no product.
+scale and a zero point of its own, and sums the products of codes exactly. Products with codes of few bits keep their codes,
+and may round each block of the left operand to 8 bits. Tables of a Gather stay as they are: they are part of no product.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import onnx_ir as ir
 from compiler.ir.graph import PLAN_DOMAIN
 from compiler.rewrite.constant_weights import CONSTANT_PRODUCT, matrix_of
 from compiler.rewrite.kept_weights import KeptWeights
-from compiler.rewrite.pattern import Match
+from compiler.rewrite.pattern import Const, Match, Op, Var
 from compiler.rewrite.permutation import typed
 from compiler.rewrite.quantized_rows import WORST, QuantizedRows
 from compiler.rewrite.report import Pass, PassReport
@@ -69,12 +69,33 @@ class QuantizeOperands(FindingRule[QuantizedRows]):
         return new.op("Add", product, match["c"]) if match.has("c") else product
 
 
+class RoundLeftOperand(FindingRule[ir.Value]):
+    """The plan's `MatMulNBits(A, codes, scales)` → the same operator that may round each block of `A` to 8 bits."""
+
+    pattern = Op("MatMulNBits", Var("a"), Const("w"), rest=True, domain=PLAN_DOMAIN, lacks="rounds_a")
+    notable = True
+
+    def __init__(self, keep: KeptWeights) -> None:
+        self.keep = keep
+
+    def check(self, match: Match) -> ir.Value | str:
+        """The codes are constant and many enough; no name of `keep` matches."""
+        return self.keep.reason(match, [ir.DataType.UINT8]) or match["w"]
+
+    def rewrite(self, match: Match, found: ir.Value, new: Rewriter) -> ir.Value:
+        """The operator with the permission."""
+        new.note = f"int{match.root.attributes.get_int('bits')}, the codes stay, and rows may be rounded to 8 bits"
+        new.weights = found.name or ""
+        result = match.root.outputs[0]
+        return typed(new.like(match.root, *match.root.inputs, rounds_a=1), result.type, result.shape)
+
+
 def quantize_products(keep: Sequence[str]) -> Pass:
     """The pass that quantizes the operands of products, but not of those whose weights have a name in `keep`."""
 
     def apply(model: ir.Model, report: PassReport) -> None:
         kept = KeptWeights(keep)
-        apply_rules(model, [QuantizeOperands(kept)], report)
+        apply_rules(model, [QuantizeOperands(kept), RoundLeftOperand(kept)], report)
         kept.check_names()
 
     requires = frozenset({"sorted", "shapes"})

@@ -159,6 +159,7 @@ class AnyOf(Pattern):
 class Op(Pattern):
     """The output `output` of an operator whose inputs match. With `rest`, the operator may have more inputs.
 
+    The operator lacks the attribute `lacks`.
     `name` names both the node and this output. The two inputs of a commutative operator match in either order.
     """
 
@@ -168,6 +169,7 @@ class Op(Pattern):
     domain: str = ""
     output: int = 0
     rest: bool = False
+    lacks: str = ""
 
     def __init__(
         self,
@@ -177,9 +179,11 @@ class Op(Pattern):
         domain: str = "",
         output: int = 0,
         rest: bool = False,
+        lacks: str = "",
     ) -> None:
         kinds = (op_types,) if isinstance(op_types, str) else op_types
         fields = {"op_types": kinds, "inputs": inputs, "name": name, "domain": domain, "output": output, "rest": rest}
+        fields["lacks"] = lacks
         for field_name, content in fields.items():
             object.__setattr__(self, field_name, content)
 
@@ -207,7 +211,7 @@ class Op(Pattern):
 
     def match_node(self, node: ir.Node, match: Match) -> Iterator[Match]:
         """Every match of a node."""
-        if node.op_type not in self.op_types or node.domain != self.domain:
+        if node.op_type not in self.op_types or node.domain != self.domain or self.lacks in node.attributes:
             return
         if len(node.inputs) > len(self.inputs) and not self.rest:
             return

@@ -107,5 +107,33 @@ def test_too_deep_products_and_float16_stay() -> None:
     assert_stay(compiled, (half_product(), "the weights are FLOAT16"), (deep, "more than 65536 products"))
 
 
+LOW_BIT = "(float[n, 64] x) => (float[n, 64] y) { y = com.microsoft.MatMulNBits<K = 64, N = 64, block_size = 32>(x, w, s) }"
+
+
+def low_bit_model() -> onnx.ModelProto:
+    codes = np.random.default_rng(0).integers(0, 256, (64, 2, 16), np.uint8)
+    model = model_of(LOW_BIT, w=codes, s=np.abs(normal(64, 2)))
+    model.opset_import.append(onnx.helper.make_opsetid("com.microsoft", 1))
+    return model
+
+
+def test_products_with_codes_may_round_their_left_operand() -> None:
+    plan, report = compiled(low_bit_model())
+    assert [each.note for each in report.fired] == ["int4, the codes stay, and rows may be rounded to 8 bits"]
+    assert not report.near_misses
+    (step,) = plan.document["main"]["steps"]
+    assert step["op"]["MatMulNBits"]["rounds_a"]
+    given = inputs_of(plan)
+    exact = compiler.load(compiler.compile(low_bit_model())).run(given)["y"]
+    found = compiler.load(plan).run(given)["y"]
+    assert np.linalg.norm(found - exact) < 0.02 * np.linalg.norm(exact)
+
+
+def test_products_with_codes_that_keep_names_stay() -> None:
+    plan, report = compiled(low_bit_model(), keep=["MatMulNBits*"])
+    assert not report.fired and [each.reason for each in report.near_misses] == ["the option `keep` names them"]
+    assert not plan.document["main"]["steps"][0]["op"]["MatMulNBits"]["rounds_a"]
+
+
 def test_an_unknown_name_is_refused() -> None:
     assert_unknown_name_is_refused(compiled)

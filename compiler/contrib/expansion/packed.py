@@ -9,7 +9,7 @@ from compiler.contrib.expansion.body import Body
 from compiler.contrib.expansion.node import Node
 from compiler.ir.graph import constant_of
 
-__all__ = ["UINT8", "bits_of", "matrix", "rows_of", "zeros_like"]
+__all__ = ["UINT8", "bits_of", "matrix", "rows_of", "unpacked", "zeros_like"]
 
 UINT8 = ir.DataType.UINT8
 _TYPES = {2: ir.DataType.UINT2, 4: ir.DataType.UINT4, 8: UINT8}
@@ -38,10 +38,16 @@ def matrix(
         node.refuse("CC0210", f"{node.op_type} needs {rows} rows of {count} codes, found {array.size} bytes")
 
     def compute() -> np.ndarray:
-        codes = array.reshape(rows, -1, 1) >> np.array(_shifts(bits, high_first), np.uint8) & np.uint8((1 << bits) - 1)
-        return np.asarray(codes.reshape(rows, -1)[:, :count].astype(_TYPES[bits].numpy()))
+        return unpacked(array, bits, shape, high_first=high_first).astype(_TYPES[bits].numpy())
 
     return new.lazy_constant(compute, _TYPES[bits], shape)
+
+
+def unpacked(array: np.ndarray, bits: int, shape: tuple[int, int], *, high_first: bool = False) -> np.ndarray:
+    """The first codes of each row of an array of bytes, `uint8 [rows, codes]`."""
+    rows, count = shape
+    codes = array.reshape(rows, -1, 1) >> np.array(_shifts(bits, high_first), np.uint8) & np.uint8((1 << bits) - 1)
+    return np.asarray(codes.reshape(rows, -1)[:, :count])
 
 
 def _shifts(bits: int, high_first: bool) -> list[int]:
