@@ -75,7 +75,7 @@ def exact(model: ir.Model) -> ir.Model:
     """The model with exact products of quantized weights.
 
     mobius-onnx asks for `accuracy_level` 4 for the provider of the CPU. onnxruntime then rounds the other operand to 8
-    bits, which changes its results by percents. A plan does not round it.
+    bits, which changes its results by percents.
     """
     nodes = [*model.graph.all_nodes(), *(node for function in model.functions.values() for node in function)]
     for node in nodes:

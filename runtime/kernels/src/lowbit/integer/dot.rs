@@ -23,17 +23,12 @@ pub(super) trait Dot: Sized {
     /// The lowest `bits` bits of each byte: 2, 4 or all 8.
     fn lowest(words: WordsOf<Self>, bits: usize) -> WordsOf<Self>;
 
-    /// Shifts each word right by 2 or 4 bits.
+    /// Shifts each word right by 2 or 4 bits. If `bits` is 8, returns the words.
     fn shifted(words: WordsOf<Self>, bits: usize) -> WordsOf<Self>;
 
     /// Adds to each lane its four products of unsigned and signed bytes, exactly. `is_wide` if unsigned bytes may
     /// have more than 4 bits. Signed bytes are at least −127.
-    fn add(
-        sums: WordsOf<Self>,
-        unsigned: WordsOf<Self>,
-        signed: WordsOf<Self>,
-        is_wide: bool,
-    ) -> WordsOf<Self>;
+    fn add(sums: WordsOf<Self>, unsigned: WordsOf<Self>, signed: WordsOf<Self>, is_wide: bool) -> WordsOf<Self>;
 }
 
 /// A byte of each of the four bytes of a word.
@@ -98,13 +93,25 @@ macro_rules! register {
         #[inline(always)]
         fn lowest(words: $register, bits: usize) -> $register {
             // SAFETY: as above.
-            unsafe { if bits == 8 { words } else { $and(words, $splat(each_byte(u8::MAX >> (8 - bits)))) } }
+            unsafe {
+                if bits == 8 {
+                    words
+                } else {
+                    $and(words, $splat(each_byte(u8::MAX >> (8 - bits))))
+                }
+            }
         }
 
         #[inline(always)]
         fn shifted(words: $register, bits: usize) -> $register {
             // SAFETY: as above.
-            unsafe { if bits == 2 { $shift::<2>(words) } else { $shift::<4>(words) } }
+            unsafe {
+                match bits {
+                    2 => $shift::<2>(words),
+                    4 => $shift::<4>(words),
+                    _ => words,
+                }
+            }
         }
     };
 }
@@ -139,16 +146,24 @@ impl Dot for Pairs256 {
     fn add(sums: __m256i, unsigned: __m256i, signed: __m256i, is_wide: bool) -> __m256i {
         // SAFETY: as above.
         unsafe {
-            let times = |unsigned: __m256i, factor: i16| {
-                _mm256_madd_epi16(_mm256_maddubs_epi16(unsigned, signed), _mm256_set1_epi16(factor))
-            };
             if is_wide {
                 let upper = Self::lowest(Self::shifted(unsigned, 4), 4);
-                let lower = times(Self::lowest(unsigned, 4), 1);
-                _mm256_add_epi32(sums, _mm256_add_epi32(lower, times(upper, 16)))
+                let lower = pairs(Self::lowest(unsigned, 4), signed, 1);
+                _mm256_add_epi32(sums, _mm256_add_epi32(lower, pairs(upper, signed, 16)))
             } else {
-                _mm256_add_epi32(sums, times(unsigned, 1))
+                _mm256_add_epi32(sums, pairs(unsigned, signed, 1))
             }
         }
     }
+}
+
+/// The sums of four products of unsigned bytes of 4 bits and signed bytes, times a factor.
+///
+/// # Safety
+/// The processor has AVX2.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn pairs(unsigned: __m256i, signed: __m256i, factor: i16) -> __m256i {
+    // SAFETY: guaranteed by the caller.
+    unsafe { _mm256_madd_epi16(_mm256_maddubs_epi16(unsigned, signed), _mm256_set1_epi16(factor)) }
 }

@@ -136,8 +136,9 @@ unsafe fn sums<D: Dot, S: Source, const ROWS: usize, const VECTORS: usize>(
                         *sum = D::add(*sum, D::lowest(codes, S::BITS), row, S::WIDE);
                     }
                 }
-                if S::BITS < 8 {
-                    codes = codes.map(|codes| D::shifted(codes, S::BITS));
+                // A loop: a closure would not be inlined.
+                for codes in &mut codes {
+                    *codes = D::shifted(*codes, S::BITS);
                 }
             }
             words = words.wrapping_add(width);
@@ -172,7 +173,8 @@ unsafe fn add<D: Dot, const ROWS: usize, const VECTORS: usize>(
     let has_zeros = matches!(t.b.zeros, Zeros::Each(_));
     for (r, (sums, totals)) in sums.iter().zip(totals).enumerate() {
         // SAFETY: guaranteed by the caller.
-        let [scale, sum] = unsafe { *t.left.found(t.row + r).wrapping_add(part.index) }.map(D::Numbers::splat);
+        let [scale, sum] = unsafe { *t.left.found(t.row + r).wrapping_add(part.index) };
+        let (scale, sum) = (D::Numbers::splat(scale), D::Numbers::splat(sum));
         for v in 0..VECTORS {
             let mut number = D::Numbers::of_integers(sums[v]);
             if has_zeros {
