@@ -1,8 +1,9 @@
 """Quantizes the operands of products with constant weights to 8 bits, as the option `precision` asks.
 
 The plan stores the weights as codes, with a scale for each output. A run quantizes each row of the left operand, with a
-scale and a zero point of its own, and sums the products of codes exactly. Products with codes of few bits keep their codes,
-and may round each block of the left operand to 8 bits. Tables of a Gather stay as they are: they are part of no product.
+scale and a zero point of its own, and sums the products of codes exactly. Products with codes of few bits keep their
+codes, and may round each block of the left operand to 8 bits. Tables of a Gather stay as they are: they are part of no
+product.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def test_less_precise_levels_are_computed_precisely(level: int) -> None:
 
 
 def operands(found: Case) -> list[Array]:
-    """A `[rows, blocks, block]`, the codes minus their zero points `[N, blocks, block]`, and the scales `[N, blocks]`."""
+    """A `[rows, blocks, block]`, the codes minus zero points `[N, blocks, block]`, and the scales `[N, blocks]`."""
     a, codes, scales, zeros = [*found.inputs, None][:4]
     assert a is not None and codes is not None and scales is not None
     bits, block, blocks = found.attributes["bits"], found.attributes["block_size"], codes.shape[1]
@@ -107,7 +107,9 @@ def error(found: Array, wanted: Array) -> float:
 
 
 ROUNDED = [
-    given(f"{bits} bits in blocks of {block}, {zeros} zero points", 40, width, block, bits, zeros=zeros, accuracy_level=4)
+    given(
+        f"{bits} bits in blocks of {block}, {zeros} zero points", 40, width, block, bits, zeros=zeros, accuracy_level=4
+    )
     for bits in (2, 4, 8)
     for width, block in ((256, 16), (200, 32), (512, 128), (300, 256))
     for zeros in (None, "packed", "float")
@@ -116,7 +118,7 @@ ROUNDED = [
 
 @pytest.mark.parametrize("found", ROUNDED)
 def test_level_4_may_round_the_left_operand(found: Case) -> None:
-    """The result is that of the definition. Its error is at most twice onnxruntime's, where it rounds in the same way."""
+    """The result is that of the definition. Its error is at most twice onnxruntime's, where onnxruntime rounds too."""
     a, weights, scales = operands(found)
     exact, wanted = product_of(a, weights, scales), product_of(rounded(a), weights, scales)
     reference = next(iter(Reference(found.model(), optimize=False).run(found.feeds).values()))
@@ -146,8 +148,9 @@ def test_level_4_gives_the_same_bits_for_every_number_of_threads(rows: int, bits
 @pytest.mark.parametrize("options", [{"constants": ()}, {"constants": (1, 2)}, {"more": (GROUPS,), "zeros": None}])
 def test_level_4_is_computed_precisely_for_weights_of_a_run_and_groups(options: dict[str, Any]) -> None:
     product: Case = given("", 8, 64, 16, accuracy_level=4, **{"zeros": "packed", **options}).values[0]
-    precise = {**product.attributes, "accuracy_level": 1}
-    check(dataclasses.replace(product, expected=[*Reference(dataclasses.replace(product, attributes=precise).model(), optimize=False).run(product.feeds).values()]))
+    precise = dataclasses.replace(product, attributes={**product.attributes, "accuracy_level": 1})
+    wanted = Reference(precise.model(), optimize=False).run(product.feeds)
+    check(dataclasses.replace(product, expected=list(wanted.values())))
 
 
 def test_level_4_in_float16_rounds_the_result_once() -> None:

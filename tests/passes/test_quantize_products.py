@@ -107,7 +107,9 @@ def test_too_deep_products_and_float16_stay() -> None:
     assert_stay(compiled, (half_product(), "the weights are FLOAT16"), (deep, "more than 65536 products"))
 
 
-LOW_BIT = "(float[n, 64] x) => (float[n, 64] y) { y = com.microsoft.MatMulNBits<K = 64, N = 64, block_size = 32>(x, w, s) }"
+LOW_BIT = (
+    "(float[n, 64] x) => (float[n, 64] y) { y = com.microsoft.MatMulNBits<K = 64, N = 64, block_size = 32>(x, w, s) }"
+)
 
 
 def low_bit_model() -> onnx.ModelProto:

@@ -1,8 +1,6 @@
 //! The tiles of each kind of dot-product instructions: as many sums as fit in its registers.
 
-use super::dot::{Dot, Scalar};
-#[cfg(target_arch = "x86_64")]
-use super::dot::{Pairs256, Vnni256, Vnni512};
+use super::dot::Scalar;
 use super::tile::{tile, unpack, Bytes, Kernel, Packed, Source, Tile};
 use crate::int8::{Dots, Instructions};
 use crate::isa::Isa;
@@ -113,7 +111,8 @@ static SCALAR: Kernels = kernels!(scalar unpack_scalar 1 [1 4, 2 4] [1 4, 2 4]);
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::*;
+    use super::{tile, unpack, Bytes, Kernel, Kernels, Packed, Source, Tile};
+    use crate::lowbit::integer::dot::{Pairs256, Vnni256, Vnni512};
 
     compiled!(Vnni512, vnni_512 unpack_512, "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c,avx512vnni");
     compiled!(Vnni256, vnni_256 unpack_vnni_256, "avx2,fma,f16c,avxvnni");

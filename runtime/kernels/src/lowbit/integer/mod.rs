@@ -1,8 +1,8 @@
 //! Products of codes of few bits and rows that are rounded to 8 bits: sums of integers, with the dot-product instructions
 //! of the processor.
 //!
-//! A *part* is a block of codes, or [`PART`] codes of a longer block. Each part of a row gets a scale and codes, see
-//! [`Left`]. The sum of the products of both codes in a part is an exact integer. All forms, all instruction sets and all
+//! A *part* is a block of codes, or 256 codes of a longer block. Each part of a row gets a scale and integers
+//! ([`left`]). The sum of the products of integers and codes in a part is exact. All forms, all instruction sets and all
 //! numbers of threads therefore compute the same bits.
 
 mod dot;

@@ -53,8 +53,8 @@ fn check(m: usize, case: &Case) {
     for ([y, most], x) in found.iter().zip(&precise) {
         assert!((y - x).abs() <= most + 1e-4 * x.abs() + 1e-5, "{place}: {y} {x}");
     }
-    let (wanted, precise) = (found.iter().map(|y| 2.0 * y[0]).collect::<Vec<_>>(), precise.iter().map(|x| 2.0 * x));
-    let precise: Vec<f32> = precise.collect();
+    let wanted: Vec<f32> = found.iter().map(|y| 2.0 * y[0]).collect();
+    let precise: Vec<f32> = precise.iter().map(|x| 2.0 * x).collect();
     for ((isa, dots), threads) in Dots::available().into_iter().flat_map(|dots| [1, 3].map(|count| (dots, count))) {
         let threads = Threads::new(threads).unwrap();
         let packed = PackedCodes::new(isa, &threads, &case.codes());
