@@ -21,17 +21,19 @@ pub(crate) struct DotsInRegisters;
 /// A part of a panel is unpacked for all rows of a block.
 pub(crate) struct DotsInAdvance;
 
+/// How the codes are unpacked where several tiles read them.
+pub(super) const IN_ADVANCE: &str = "codes unpacked once for all rows";
 /// The time to round a vector of the left operand.
 const ROUND: f64 = 4.0;
 /// The time of a part of a row and a vector of columns in addition to its products.
 const PARTS: f64 = 4.0;
 /// The time to take a vector of codes out of words, and to store it.
-const UNPACK: f64 = 0.4;
-const STORE: f64 = 0.4;
+pub(super) const UNPACK: f64 = 0.4;
+pub(super) const STORE: f64 = 0.4;
 /// The most codes of a column that are unpacked at a time. The bytes of a panel fit in the L1 cache.
-const DEPTH: usize = 256;
+pub(super) const DEPTH: usize = 256;
 /// The bytes of the left operand that are read again for every panel; they fit in the L2 cache.
-const LEFT: usize = 1 << 19;
+pub(super) const LEFT: usize = 1 << 19;
 
 thread_local! {
     /// The buffer for the bytes of a part of a panel.
@@ -46,28 +48,29 @@ fn product(case: &LowBitCase) -> f64 {
         Instructions::Avx2 if wide => 8.0,
         #[cfg(target_arch = "x86_64")]
         Instructions::Avx2 => 3.0,
-        Instructions::Scalar => 4.0,
+        Instructions::Scalar => 2.0,
         _ => 1.0,
     };
     let narrower = (Tiles::of(case.isa).lanes / Kernels::of(case.isa).lanes) as f64;
     narrower * (each_quad / 4.0 + PARTS / case.block.min(PART) as f64)
 }
 
-/// The time of a product whose codes are taken out of words for each of some tiles, at a time of `unpack`.
-fn cost(case: &LowBitCase, tiles: usize, unpack: f64) -> f64 {
-    let rows = case.sizes.m as f64;
-    let unpacked = if case.bits == 8 { 0.0 } else { unpack * tiles as f64 };
-    case.cost_of(rows * product(case) + unpacked) + ROUND * rows * case.sizes.k as f64 / UNIT
+/// The time of a product whose `rows` rows are multiplied by vectors. The others take a time of `others` for a vector of codes,
+/// and it takes a time of `unpack` to take codes out of words.
+pub(super) fn cost(case: &LowBitCase, rows: usize, others: f64, unpack: f64) -> f64 {
+    let unpacked = if case.bits == 8 { 0.0 } else { unpack };
+    let multiplied = case.cost_of(rows as f64 * product(case) + others + unpacked);
+    multiplied + ROUND * case.sizes.m as f64 * case.sizes.k as f64 / UNIT
 }
 
-/// The name of the instructions.
-fn name(case: &LowBitCase, how: &str) -> String {
-    format!("rows in 8 bits, {how}, {}", dots(case.isa).name())
+/// The name of a form with some instructions.
+pub(super) fn name(how: &str, instructions: &str) -> String {
+    format!("rows in 8 bits, {how}, {instructions}")
 }
 
 impl Form<LowBitCase> for DotsInRegisters {
     fn name(&self, case: &LowBitCase) -> String {
-        name(case, "codes unpacked in registers")
+        name("codes unpacked in registers", dots(case.isa).name())
     }
 
     fn fits(&self, case: &LowBitCase) -> bool {
@@ -75,7 +78,8 @@ impl Form<LowBitCase> for DotsInRegisters {
     }
 
     fn cost(&self, case: &LowBitCase) -> f64 {
-        cost(case, case.sizes.m.div_ceil(Kernels::of(case.isa).rows()[0]), UNPACK)
+        let tiles = case.sizes.m.div_ceil(Kernels::of(case.isa).rows());
+        cost(case, case.sizes.m, 0.0, UNPACK * tiles as f64)
     }
 }
 
@@ -87,7 +91,7 @@ impl LowBitForm for DotsInRegisters {
 
 impl Form<LowBitCase> for DotsInAdvance {
     fn name(&self, case: &LowBitCase) -> String {
-        name(case, "codes unpacked once for all rows")
+        name(IN_ADVANCE, dots(case.isa).name())
     }
 
     fn fits(&self, case: &LowBitCase) -> bool {
@@ -95,7 +99,7 @@ impl Form<LowBitCase> for DotsInAdvance {
     }
 
     fn cost(&self, case: &LowBitCase) -> f64 {
-        cost(case, 1, UNPACK + STORE)
+        cost(case, case.sizes.m, 0.0, UNPACK + STORE)
     }
 }
 
@@ -134,7 +138,7 @@ pub(super) fn in_advance(kernels: &Kernels, product: &Product, threads: &Threads
 }
 
 /// Unpacks a part of a panel to `bytes`. Returns the address of its bytes: codes of 8 bits are bytes already.
-fn unpacked(kernels: &Kernels, b: &PackedCodes, panel: usize, depth: [usize; 2], bytes: *mut u32) -> *const u32 {
+pub(super) fn unpacked(kernels: &Kernels, b: &PackedCodes, panel: usize, depth: [usize; 2], bytes: *mut u32) -> *const u32 {
     let words = b.words(panel, depth[0]);
     let Some(unpack) = kernels.unpack(b) else { return words };
     // SAFETY: the panel has these words, and `bytes` has room for `DEPTH` codes in whole words. The matrix is packed for an
@@ -144,7 +148,7 @@ fn unpacked(kernels: &Kernels, b: &PackedCodes, panel: usize, depth: [usize; 2],
 }
 
 /// Computes some rows of a panel over a part of the depth, tile after tile.
-fn tiles(
+pub(super) fn tiles(
     product: &Product,
     left: &Left,
     rows: [usize; 2],

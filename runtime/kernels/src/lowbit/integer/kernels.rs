@@ -58,9 +58,9 @@ impl Kernels {
         self.bytes[usize::from(b.bits == 8)]
     }
 
-    /// The most rows of a tile, for words and for bytes.
-    pub fn rows(&self) -> [usize; 2] {
-        [self.packed[0].len(), self.bytes[0].len()]
+    /// The most rows of a tile.
+    pub fn rows(&self) -> usize {
+        self.packed[0].len()
     }
 
     /// The function that unpacks the codes of a matrix. `None` if they are bytes already.

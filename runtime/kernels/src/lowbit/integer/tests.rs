@@ -7,6 +7,7 @@ use super::*;
 use crate::gemm::tests::noise;
 use crate::int8::Dots;
 use crate::isa::Isa;
+use crate::lowbit::form::LowBitForm;
 use crate::lowbit::tests::{doubled, Case, Points, POINTS};
 use crate::lowbit::{PackedCodes, Product};
 use crate::products::multiply_low_bit;
@@ -43,6 +44,19 @@ fn expected(case: &Case, a: &[f32], row: usize) -> [f32; 2] {
     })
 }
 
+type Run = fn(&Kernels, &Product, &Threads);
+
+/// The forms with some instructions that fit a product.
+fn forms(dots: Dots, m: usize, case: &Case) -> Vec<Run> {
+    let forms: Vec<Run> = vec![in_registers, in_advance];
+    #[cfg(target_arch = "x86_64")]
+    if dots.has_tiles() && m >= 16 && (case.block <= PART || case.block.is_multiple_of(PART)) {
+        return [forms, vec![|_, product, threads| DotsInTiles.run(product, threads)]].concat();
+    }
+    let _ = (dots, m, case);
+    forms
+}
+
 fn check(m: usize, case: &Case) {
     let a = noise(m * case.k, 4);
     let elements = || (0..m).flat_map(|i| (0..case.n).map(move |j| [i, j]));
@@ -59,7 +73,7 @@ fn check(m: usize, case: &Case) {
         let threads = Threads::new(threads).unwrap();
         let packed = PackedCodes::new(isa, &threads, &case.codes());
         let kernels = Kernels::with(dots);
-        for run in [in_registers, in_advance] {
+        for run in forms(dots, m, case) {
             let found = doubled(m, case, &|finish, out| {
                 run(kernels, &Product::new(m, &a, &packed, out, Some(finish)), &threads);
             });
@@ -83,7 +97,7 @@ fn codes_of_all_sizes_in_all_blocks() {
     for bits in [2, 4, 8] {
         for block in [16, 32, 64, 96, 128, 256, 1024] {
             for points in POINTS {
-                for m in [1, 2, 7, 14] {
+                for m in [1, 2, 7, 14, 35] {
                     check(m, &Case::new([9, 300], bits, block, points));
                 }
             }
@@ -101,7 +115,7 @@ fn partial_panels_and_blocks() {
     }
     for k in [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 65, 95, 97, 255, 256, 257, 515] {
         for (bits, block) in [(2, 16), (4, 32), (4, 96), (8, 256), (2, 528)] {
-            for m in [1, 4, 6, 13] {
+            for m in [1, 4, 13, 32] {
                 check(m, &Case::new([5, k], bits, block, Points::Codes));
             }
         }
@@ -123,14 +137,14 @@ fn largest_sums() {
         let mut case = Case::new([33, 512], bits, 256, points);
         case.bytes.fill(u8::MAX);
         for sign in [1.0, -1.0] {
-            let a = vec![sign; 7 * case.k];
-            let wanted: Vec<f32> =
-                (0..7).flat_map(|i| (0..case.n).map(move |j| [i, j])).map(|[_, j]| expected(&case, &a[..512], j)[0]).collect();
+            let a = vec![sign; 17 * case.k];
+            let row: Vec<f32> = (0..case.n).map(|j| expected(&case, &a[..512], j)[0]).collect();
+            let wanted = row.repeat(17);
             for (isa, dots) in Dots::available() {
                 let packed = PackedCodes::new(isa, &Threads::serial(), &case.codes());
-                for run in [in_registers, in_advance] {
+                for run in forms(dots, 17, &case) {
                     let mut out = vec![f32::NAN; wanted.len()];
-                    run(Kernels::with(dots), &Product::new(7, &a, &packed, &mut out, None), &Threads::serial());
+                    run(Kernels::with(dots), &Product::new(17, &a, &packed, &mut out, None), &Threads::serial());
                     assert_eq!(out, wanted, "{bits} bits, {points:?}, {dots:?}");
                 }
             }
