@@ -221,6 +221,12 @@ mod tests {
     }
 
     #[test]
+    fn older_plans_do_not_round_rows() {
+        let older = r#"{"k": 18, "n": 3, "bits": 4, "block": 16, "epilogue": null}"#;
+        assert_eq!(serde_json::from_str::<MatMulNBits>(older).expect("a plan's operator"), OP);
+    }
+
+    #[test]
     fn other_sizes_are_refused() {
         let [a, b, scales, zeros] = operands().map(|array| Some(Value::from(array)));
         let inputs = [a, b, scales, zeros];

@@ -6,7 +6,7 @@
 use std::arch::asm;
 use std::cell::Cell;
 
-use super::forms::{cost, name, tiles, unpacked, DEPTH, IN_ADVANCE, LEFT, STORE, UNPACK};
+use super::forms::{cost, loads, name, tiles, unpacked, DEPTH, IN_ADVANCE, LEFT};
 use super::kernels::Kernels;
 use super::left::{Left, PART};
 use crate::form::Form;
@@ -62,7 +62,7 @@ impl Form<LowBitCase> for DotsInTiles {
         let rest = case.sizes.m % ROWS;
         // An instruction takes as long as two on vectors for each row, and has `quads` quads.
         let each = 0.5 / quads(case.block) as f64 + PARTS / case.block.min(PART) as f64;
-        cost(case, rest, (case.sizes.m - rest) as f64 * each, UNPACK + STORE)
+        cost(case, rest, (case.sizes.m - rest) as f64 * each, loads(case)[1])
     }
 }
 

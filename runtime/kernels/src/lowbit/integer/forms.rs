@@ -27,9 +27,10 @@ pub(super) const IN_ADVANCE: &str = "codes unpacked once for all rows";
 const ROUND: f64 = 4.0;
 /// The time of a part of a row and a vector of columns in addition to its products.
 const PARTS: f64 = 4.0;
-/// The time to take a vector of codes out of words, and to store it.
-pub(super) const UNPACK: f64 = 0.4;
-pub(super) const STORE: f64 = 0.4;
+/// The time to load a vector of codes, to take it out of words, and to store it.
+const LOAD: f64 = 0.1;
+const UNPACK: f64 = 0.3;
+const STORE: f64 = 0.4;
 /// The most codes of a column that are unpacked at a time. The bytes of a panel fit in the L1 cache.
 pub(super) const DEPTH: usize = 256;
 /// The bytes of the left operand that are read again for every panel; they fit in the L2 cache.
@@ -55,12 +56,20 @@ fn product(case: &LowBitCase) -> f64 {
     narrower * (each_quad / 4.0 + PARTS / case.block.min(PART) as f64)
 }
 
-/// The time of a product whose `rows` rows are multiplied by vectors. The others take a time of `others` for a vector of codes,
-/// and it takes a time of `unpack` to take codes out of words.
+/// The time of a product whose `rows` rows are multiplied by vectors. The others take a time of `others` for a vector of
+/// codes, and it takes a time of `unpack` to load the codes of a vector.
 pub(super) fn cost(case: &LowBitCase, rows: usize, others: f64, unpack: f64) -> f64 {
-    let unpacked = if case.bits == 8 { 0.0 } else { unpack };
-    let multiplied = case.cost_of(rows as f64 * product(case) + others + unpacked);
+    let multiplied = case.cost_of(rows as f64 * product(case) + others + unpack);
     multiplied + ROUND * case.sizes.m as f64 * case.sizes.k as f64 / UNIT
+}
+
+/// The time to load a vector of codes for one tile, and to load it for all tiles of a form that unpacks it in advance.
+pub(super) fn loads(case: &LowBitCase) -> [f64; 2] {
+    if case.bits == 8 {
+        [LOAD, LOAD]
+    } else {
+        [LOAD + UNPACK, LOAD + UNPACK + STORE]
+    }
 }
 
 /// The name of a form with some instructions.
@@ -79,7 +88,7 @@ impl Form<LowBitCase> for DotsInRegisters {
 
     fn cost(&self, case: &LowBitCase) -> f64 {
         let tiles = case.sizes.m.div_ceil(Kernels::of(case.isa).rows());
-        cost(case, case.sizes.m, 0.0, UNPACK * tiles as f64)
+        cost(case, case.sizes.m, 0.0, loads(case)[0] * tiles as f64)
     }
 }
 
@@ -99,7 +108,7 @@ impl Form<LowBitCase> for DotsInAdvance {
     }
 
     fn cost(&self, case: &LowBitCase) -> f64 {
-        cost(case, case.sizes.m, 0.0, UNPACK + STORE)
+        cost(case, case.sizes.m, 0.0, loads(case)[1])
     }
 }
 
