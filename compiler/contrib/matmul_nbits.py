@@ -51,11 +51,12 @@ def matmul_nbits(node: Node, new: Body) -> ir.Value:
     """`A · Wᵀ + bias`. The rows of W `[N, K]` consist of blocks, and each block has a scale and a zero point.
 
     B `uint8 [N, blocks, bytes]` holds the codes of W. With `g_idx`, element k of a row belongs to the block `g_idx[k]`.
-    `accuracy_level` says how precise A must be, at least. At the level 4, a kernel may round A to 8 bits.
+    `accuracy_level` says how precise A must be, at least. At the level 4, a kernel may round A to 8 bits, where
+    onnxruntime rounds too.
     """
     dtype = node.dtype(0, "A", FLOAT, *HALVES)
     blocks = _Blocks(bits_of(node), node.positive("N"), node.positive("K"), node.positive("block_size"))
-    rounds_a = node.choice("accuracy_level", 0, 1, 2, 3, _INT8) == _INT8
+    rounds_a = node.choice("accuracy_level", 0, 1, 2, 3, _INT8) == _INT8 and _rounds(node, blocks)
     node.choice("weight_prepacked", 0)
     node.dtype(1, "B", UINT8)
     a, bias = new.upcast(node.input(0)), node.optional(5)
@@ -63,6 +64,12 @@ def matmul_nbits(node: Node, new: Body) -> ir.Value:
     if product is None:
         product = new.op("MatMul", a, new.transpose(_weights(node, new, blocks), 1, 0))
     return new.cast(new.total(product, bias and new.upcast(bias)), dtype, FLOAT)
+
+
+def _rounds(node: Node, blocks: _Blocks) -> bool:
+    """Whether onnxruntime rounds A at the level 4: zero points are codes, and codes of 2 bits have usual blocks."""
+    zeros = node.optional(3)
+    return (zeros is None or zeros.dtype == UINT8) and (blocks.bits > 2 or blocks.size in (32, 64, 128))
 
 
 def _with_codes(node: Node, new: Body, a: ir.Value, blocks: _Blocks, rounds_a: bool) -> ir.Value | None:
