@@ -1,7 +1,6 @@
 //! The left operand of a product, rounded to 8 bits.
 
 use crate::gemm::Lines;
-use crate::isa::Isa;
 use crate::lane_loops::{fold, per_isa};
 use crate::lowbit::pack::PackedCodes;
 use crate::threads::Threads;

@@ -121,7 +121,9 @@ unsafe fn sums<D: Dot, S: Source, const ROWS: usize, const VECTORS: usize>(
         }
         let mut words = t.words.wrapping_add((from - t.depth[0]) / per_word * width + column);
         let mut quads = t.left.quads(t.row, from);
-        for _ in 0..(to - from).div_ceil(per_word) {
+        // Whole words of codes, whose bytes are in another order than the codes.
+        let quads_of_words = (to - from).div_ceil(32 / t.b.bits) * (8 / t.b.bits);
+        for _ in 0..quads_of_words / (8 / S::BITS) {
             if S::FETCHES && lanes > 1 {
                 for line in (0..VECTORS * lanes).step_by(LINE) {
                     prefetch_l2(words.wrapping_add(AHEAD + line));
