@@ -364,8 +364,7 @@ def _chosen(options: Options) -> list[Phase]:
     """The phases, with the passes that the options choose.
 
     Raises:
-        CompileError: the options name an unknown pass, or leave out a needed one, or a fact that a chosen pass requires
-            does not hold.
+        CompileError: the options name an unknown pass, leave out a needed one, or miss a fact that a pass requires.
     """
     phases = _phases(options)
     all_passes = [step for phase in phases for step in phase.passes]
@@ -381,10 +380,11 @@ def _chosen(options: Options) -> list[Phase]:
     if wrong:
         raise CompileError(wrong)
     wanted = (names if asked is None else {*asked, "check_nodes"}) - skipped
-    chosen = dict.fromkeys(step for step in all_passes if step.needed or (options.optimize and step.name in wanted))
-    if missing := missing_facts([*chosen], all_passes):
+    chosen = {step for step in all_passes if step.needed or (options.optimize and step.name in wanted)}
+    phases = [phase for phase in (each.only(chosen) for each in phases) if phase.passes]
+    if missing := missing_facts(phases, all_passes):
         raise CompileError(missing)
-    return [phase for phase in (each.only(chosen) for each in phases) if phase.passes]
+    return phases
 
 
 def _check(model: ir.Model, step: Pass, is_input: bool, refused: list[Diagnostic]) -> None:

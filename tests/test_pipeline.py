@@ -13,6 +13,7 @@ import compiler
 import compiler.passes
 from compiler import CompileError, Options, pipeline
 from compiler.errors import PAGES
+from compiler.rewrite.phase import Phase
 from compiler.rewrite.report import Pass
 
 MODEL = """
@@ -64,6 +65,44 @@ def test_a_fact_that_ended_is_required_in_vain(monkeypatch):
         ("CC0505", "choose a pass that ensures it: drop_identities"),
         ("CC0505", "leave out late"),
     ]
+
+
+def nothing(name, requires=(), ensures=(), ends=()):
+    """A pass that only states facts."""
+    return Pass(name, lambda model, report: None, *map(frozenset, (requires, ensures, ends)))
+
+
+HEAT = nothing("heat", ensures=["hot"])
+DRINK = nothing("drink", requires=["hot"])
+COOL = nothing("cool", ends=["hot"])
+GULP = nothing("gulp", requires=["hot"], ends=["hot"])
+
+
+@pytest.mark.parametrize(
+    ("steps", "refused"),
+    [
+        ([HEAT, DRINK, DRINK], []),
+        ([HEAT, DRINK, COOL, DRINK], ["drink"]),  # the same pass once more
+        ([HEAT, DRINK, COOL, HEAT, DRINK], []),
+        ([HEAT, Phase("sip", [DRINK, COOL])], ["drink"]),  # in the second round
+        ([HEAT, Phase("sip", [DRINK, COOL]), DRINK], ["drink"]),  # which is named once
+        ([Phase("sip", [HEAT, DRINK, COOL])], []),
+        ([Phase("sip", [HEAT, DRINK, COOL]), GULP], ["gulp"]),
+        ([HEAT, GULP], []),  # which runs once
+        ([HEAT, Phase("sip", [GULP])], []),
+        ([HEAT, Phase("sip", [GULP, nothing("rest")])], ["gulp"]),
+    ],
+)
+def test_facts_hold_at_every_run_of_a_pass(steps, refused, monkeypatch):
+    given = pipeline._fusing
+    monkeypatch.setattr(pipeline, "_fusing", lambda options: [*given(options), *steps])
+    if not refused:
+        compiler.compile(model())
+        return
+    with pytest.raises(CompileError) as error:
+        compiler.compile(model())
+    message = "the pass {} requires 'hot', which does not hold when it runs"
+    assert [each.message for each in error.value.diagnostics] == [message.format(name) for name in refused]
 
 
 def test_every_pass_has_its_place():
