@@ -132,7 +132,7 @@ LAYERS = {
     "runtime/emulator": [],
     "benchmarks/gemm": [],
     "examples/embedding": [],
-    "tests/standin/candle": [{"standin"}, {"helpers"}, {"example", "layers"}, {"scenarios"}],
+    "tests/standin/candle": [{"standin"}, {"runs"}, {"example", "layers"}, {"scenarios"}],
     "tests/standin/candle/kernels": [],
 }
 """Every crate, and the layers of its modules."""
@@ -151,7 +151,7 @@ INLINE = r"(?ms)^(?:pub\S* )?mod \w+ \{\n.*?^\}"
 
 
 def modules_of(crate: str) -> dict[Module, str]:
-    """Every module of a crate but tests and their helpers, with its code: without comments and tests."""
+    """Every module of a crate but tests and what they share, with its code: without comments and tests."""
     root, modules = ROOT / crate / "src", {}
     for path in root.rglob("*.rs"):
         parts = path.relative_to(root).with_suffix("").parts

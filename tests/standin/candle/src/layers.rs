@@ -6,7 +6,7 @@ use candle_core::{DType, Device, Module, Storage, Tensor};
 use candle_nn::{seq, Linear, Sequential};
 use candle_plan::{DType as Logical, Request, Session};
 
-use crate::helpers::{lend, matrix, on_device, session, sum, warm, Result};
+use crate::runs::{lend, matrix, on_device, session, sum, warm, Result};
 use crate::standin;
 use crate::Outcome;
 

@@ -2,8 +2,8 @@
 //! process with an error, and so does a misuse of the driver.
 
 mod example;
-mod helpers;
 mod layers;
+mod runs;
 mod scenarios;
 mod standin;
 

@@ -7,7 +7,7 @@ use candle_core::op::BackpropOp;
 use candle_core::{DType, Device, Storage, Tensor};
 use candle_plan::{DType as Logical, Session, Value};
 
-use crate::helpers::{lend, matrix, on_device, session, sum, warm, Result};
+use crate::runs::{lend, matrix, on_device, session, sum, warm, Result};
 use crate::standin;
 use crate::Outcome;
 
