@@ -117,8 +117,8 @@ bench-small: $(VENV)/.models ## the same for the small models of models/small/, 
 	$(BIN)/python -m models --group small --folder build/small
 	$(BIN)/candlec bench --zoo build/small $(BENCH)
 
-bench-kernels: $(VENV)/.bench ## the same for the operators of benchmarks/suite.toml
-	$(SAY) "Timing the operators of benchmarks/suite.toml beside onnxruntime, OpenVINO and MNN"
+bench-kernels: $(VENV)/.bench ## the same for the operators of benchmarks/suite
+	$(SAY) "Timing the operators of benchmarks/suite beside onnxruntime, OpenVINO and MNN"
 	$(BIN)/python benchmarks/kernels.py --folder build/kernels
 	$(BIN)/candlec bench --zoo build/kernels $(BENCH)
 

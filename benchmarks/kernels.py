@@ -1,4 +1,13 @@
-"""`python benchmarks/kernels.py FOLDER`: writes the rows of suite.toml as models, for `candlec bench --zoo FOLDER`."""
+"""`python benchmarks/kernels.py --folder FOLDER`: writes the rows of suite/ as models.
+
+`candlec bench --zoo FOLDER` times the models. Each file of suite/ has the rows of one family of operators. A row is a
+model of one operator, or of a few:
+
+- `inputs` and `weights` are types as ONNX text has them. Seeded noise fills both. The weights are constants.
+- `body` is ONNX text.
+- With `repeat`, the body occurs as often as this number says. `{i}` and `{next}` count the repetitions.
+- A row with `trees` is the sum of this number of decision trees.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +31,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-SUITE = Path(__file__).parent / "suite.toml"
+SUITE = Path(__file__).parent / "suite"
 WEIGHT = 0.05
 """The standard deviation of weights. With larger weights, recurrent operators are chaotic."""
 DEPTH = 6
@@ -35,13 +44,28 @@ HEADER = '<ir_version: 9, opset_import: ["": 20]>'
 def main(folder: Path) -> None:
     """Write the model and inputs of every row, and the INDEX.json."""
     folder.mkdir(parents=True, exist_ok=True)
-    rows = tomllib.loads(SUITE.read_text())
-    for name, row in rows.items():
+    found = rows()
+    for name, row in found.items():
         generator = np.random.default_rng(0)
         onnx.save(model(row, generator), folder / f"{name}.onnx")
         np.savez(folder / f"{name}.npz", **arrays(row["inputs"], generator))
-    index = [{"name": name, "file": f"{name}.onnx", "cases": [f"{name}.npz"]} for name in rows]
+    index = [{"name": name, "file": f"{name}.onnx", "cases": [f"{name}.npz"]} for name in found]
     (folder / "INDEX.json").write_text(json.dumps(index, indent=2) + "\n")
+
+
+def rows() -> dict[str, dict[str, Any]]:
+    """The rows of all families, by name.
+
+    Raises:
+        ValueError: two rows have the same name.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for file in sorted(SUITE.glob("*.toml")):
+        family = tomllib.loads(file.read_text())
+        if known := found.keys() & family:
+            raise ValueError(f"{file}: an earlier file has these rows too: {', '.join(sorted(known))}")
+        found |= family
+    return found
 
 
 def model(row: dict[str, Any], generator: np.random.Generator) -> onnx.ModelProto:

@@ -19,9 +19,7 @@ SUFFIXES = {".c", ".cpp", ".css", ".cu", ".cuh", ".h", ".js", ".py", ".rs"}
 LEAST = 6
 GENERATED = {"compiler/plan/ops": "the classes follow the Rust types, which repeat attributes"}
 """Folders of generated files, with the reason why their passages repeat."""
-LEDGER = {
-    "compiler/batch/run.py compiler/ray/engine.py": (1, "type checkers and `help` show the options of both functions"),
-}
+LEDGER: dict[str, tuple[int, str]] = {}
 """The files that share passages, or the file that repeats some: the number of pairs of passages, and the reason."""
 
 IMPORTS = re.compile(

@@ -41,7 +41,7 @@ OF_THE_OTHER_EXPORTER = {
     "index_put, accumulate": (lambda x: x.index_put((INDEX,), torch.ones(3, 4), accumulate=True), (drawn(3, 4),)),
     "floor_divide": (lambda x, i: x.sum() + (i // 3), (drawn(3), torch.tensor([-7, 7, 8]))),
 }
-"""docs/layers.md lists these faults for the TorchScript exporter alone."""
+"""The pages of layers list these faults for the TorchScript exporter alone."""
 
 
 @pytest.mark.parametrize("name", OF_THE_OTHER_EXPORTER)

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def main() -> None:
-    """Write the files once all of them are generated. docs/layers.md is only generated if PyTorch is installed."""
+    """Write the files once all of them are generated. The pages of layers need PyTorch."""
     try:
         made = {
             **generate.files(),
@@ -32,11 +32,11 @@ def main() -> None:
         sys.path.insert(0, str(ROOT))
         from tests.layers import page
 
-        made[page.FILE] = page.text()
+        made |= page.files()
     changed = generate.write(made)
     print(f"changed: {', '.join(str(path.relative_to(ROOT)) for path in changed) or 'no file'}")
     if not has_torch:
-        print("left as it is: docs/layers.md, because PyTorch is not installed (`make test` installs it)")
+        print("left as they are: docs/layers*.md, because PyTorch is not installed (`make test` installs it)")
 
 
 if __name__ == "__main__":

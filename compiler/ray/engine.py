@@ -41,10 +41,10 @@ def run_batch(
     output: str | os.PathLike[str],
     settings: Settings | None = None,
     *,
-    device: str = "cpu",
-    threads: int | None = None,
-    max_memory: int | None = None,
     workers: int | None = None,
+    threads: int | None = None,
+    device: str = "cpu",
+    max_memory: int | None = None,
     progress: Progress | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> Summary:

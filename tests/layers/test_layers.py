@@ -109,4 +109,6 @@ def test_names_are_unique() -> None:
 
 
 def test_page_is_fresh() -> None:
-    assert page.FILE.read_text(encoding="utf-8") == page.text(), "run `make generate`"
+    for path, text in page.files().items():
+        assert path.read_text(encoding="utf-8") == text, f"{path.name} differs: run `make generate`"
+        assert len(text.splitlines()) <= 400

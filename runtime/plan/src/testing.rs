@@ -45,6 +45,19 @@ pub fn numbers_of(dtype: DType, numbers: &[f64], dims: &[usize]) -> Array {
     cpu::convert::converted(&array, dtype, &Threads::serial()).expect("numbers become any other type")
 }
 
+/// Returns a tensor of numbers that are spread over `least..least + 4`, in a floating-point type.
+pub fn spread(dtype: DType, least: f64, dims: &[usize]) -> Value {
+    let numbers: Vec<f64> =
+        (0..dims.iter().product()).map(|i: usize| (i * 7919 % 1013) as f64 / 256.0 + least).collect();
+    numbers_of(dtype, &numbers, dims).into()
+}
+
+/// Returns a pseudorandom number below `limit`.
+pub fn draw(seed: &mut u64, limit: usize) -> usize {
+    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    ((*seed >> 33) as usize) % limit
+}
+
 /// Returns a copy of a view of a tensor.
 pub fn copied_on_host(x: &Array, view: &View) -> Array {
     copy_view(x, view, &Threads::serial()).expect("the view is inside")

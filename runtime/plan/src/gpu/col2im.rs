@@ -90,13 +90,7 @@ mod tests {
     use half::{bf16, f16};
 
     use super::*;
-    use crate::testing::{run, tensor};
-
-    /// Returns a pseudorandom number below `limit`.
-    fn draw(seed: &mut u64, limit: usize) -> usize {
-        *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((*seed >> 33) as usize) % limit
-    }
+    use crate::testing::{draw, run, tensor};
 
     fn of_dtype(dtype: usize, data: &[i64], dims: &[usize]) -> Value {
         macro_rules! of {

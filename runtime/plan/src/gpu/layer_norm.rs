@@ -147,28 +147,14 @@ impl OnGpu for RmsNorm {
 
 #[cfg(test)]
 mod tests {
-    use half::{bf16, f16};
-
     use super::*;
-    use crate::testing::{run, run_outputs, tensor};
+    use crate::testing::{run, run_outputs, spread, tensor};
 
     const DTYPES: [DType; 4] = [DType::Float16, DType::Bfloat16, DType::Float32, DType::Float64];
 
     /// Numbers around `middle`.
     fn values(dtype: DType, middle: f64, dims: &[usize]) -> Value {
-        let number = |i: usize| (i * 7919 % 1013) as f64 / 256.0 - 2.0 + middle;
-        let len = dims.iter().product();
-        macro_rules! of {
-            ($of:expr) => {
-                tensor(&(0..len).map(|i| $of(number(i))).collect::<Vec<_>>(), dims)
-            };
-        }
-        match dtype {
-            DType::Float16 => of!(f16::from_f64),
-            DType::Bfloat16 => of!(bf16::from_f64),
-            DType::Float32 => of!(|v| v as f32),
-            _ => of!(|v: f64| v),
-        }
+        spread(dtype, middle - 2.0, dims)
     }
 
     /// `run` also compares with the CPU.

@@ -205,28 +205,13 @@ impl OnGpu for Lrn {
 
 #[cfg(test)]
 mod tests {
-    use half::{bf16, f16};
-
     use super::*;
-    use crate::testing::{run, tensor};
+    use crate::testing::{run, spread};
 
     const DTYPES: [DType; 4] = [DType::Float16, DType::Bfloat16, DType::Float32, DType::Float64];
 
-    /// Numbers from `least` on.
     fn values(dtype: DType, least: f64, dims: &[usize]) -> Option<Value> {
-        let number = |i: usize| (i * 7919 % 1013) as f64 / 256.0 + least;
-        let len = dims.iter().product();
-        macro_rules! of {
-            ($of:expr) => {
-                tensor(&(0..len).map(|i| $of(number(i))).collect::<Vec<_>>(), dims)
-            };
-        }
-        Some(match dtype {
-            DType::Float16 => of!(f16::from_f64),
-            DType::Bfloat16 => of!(bf16::from_f64),
-            DType::Float32 => of!(|v| v as f32),
-            _ => of!(|v: f64| v),
-        })
+        Some(spread(dtype, least, dims))
     }
 
     /// `run` also compares with the CPU.

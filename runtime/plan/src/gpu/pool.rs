@@ -143,13 +143,7 @@ mod tests {
 
     use super::*;
     use crate::ops::padding::Padding;
-    use crate::testing::{run, run_outputs, tensor};
-
-    /// Returns a pseudorandom number below `limit`.
-    fn draw(seed: &mut u64, limit: usize) -> usize {
-        *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((*seed >> 33) as usize) % limit
-    }
+    use crate::testing::{draw, run, run_outputs, tensor};
 
     fn window(seed: &mut u64, axes: usize) -> PoolWindow {
         let mut each = |from: usize, to: usize| (0..axes).map(|_| from + draw(seed, to - from)).collect::<Vec<_>>();
