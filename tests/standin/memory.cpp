@@ -100,20 +100,21 @@ Block& new_block(size_t size, int device) {
     top += whole;
     memset(host_of(start - GUARD), UNWRITTEN, whole);
     Block block{start, size, size, device, nullptr};
-    if (state().config.mutate_past && size >= 8) block.room = size - 4;
+    if (state().config.mutate_past && size >= 8) block.usable = size - 4;
     return blocks[start] = block;
 }
 
 void check_guards(Block& block, const char* who) {
-    Address behind = block.start + block.room;
+    Address behind = block.start + block.usable;
     size_t rest = block.start + guarded_end(block) - behind;
     long before = changed(block.start - GUARD, GUARD), after = changed(behind, rest);
-    if (before >= 0) report("%s wrote %ld bytes before a block of %zu bytes", who, long(GUARD) - before, block.room);
-    if (after >= 0) report("%s wrote past the end of a block of %zu bytes, at byte %ld", who, block.room, long(block.room) + after);
+    if (before >= 0) report("%s wrote %ld bytes before a block of %zu bytes", who, long(GUARD) - before, block.usable);
+    if (after >= 0)
+        report("%s wrote past the end of a block of %zu bytes, at byte %ld", who, block.usable, long(block.usable) + after);
     memset(host_of(block.start - GUARD), UNWRITTEN, GUARD);
     // What a mutation takes for the guard is an element to the kernels that follow.
-    if (after >= 0 && block.room == block.size) memset(host_of(behind), UNWRITTEN, rest);
-    if (after >= 0) block.room = block.size;
+    if (after >= 0 && block.usable == block.size) memset(host_of(behind), UNWRITTEN, rest);
+    if (after >= 0) block.usable = block.size;
 }
 
 void free_block(Block& block) {

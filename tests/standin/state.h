@@ -166,7 +166,7 @@ struct Block {
     Address start;
     size_t size;
     // The bytes before the guard: `size`, or fewer by a mutation.
-    size_t room;
+    size_t usable;
     int device;
     std::shared_ptr<Pool> pool;  // null: of cuMemAlloc
     Life life = PLANNED;

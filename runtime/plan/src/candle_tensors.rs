@@ -128,9 +128,9 @@ impl Array {
         let (buffer, range) = self.in_buffer()?;
         check_device(device, self.device())?;
         // The driver allocates no memory without bytes.
-        let room = Shape::from(self.len().max(1));
+        let allocated = Shape::from(self.len().max(1));
         // SAFETY: the copy writes all elements before anyone reads them.
-        let mut storage = unsafe { device.alloc_uninit(&room, stored) }?;
+        let mut storage = unsafe { device.alloc_uninit(&allocated, stored) }?;
         if !range.is_empty() {
             let stream = device.cuda_stream();
             // When the guard is dropped, Candle's other streams wait for the copy too.

@@ -14,11 +14,11 @@ use crate::value::items::Item;
 /// The bytes of the results of each step of a run, for the inputs of its last call. A loop mostly calls a step with inputs
 /// of the same types again.
 #[derive(Default)]
-pub(crate) struct Expected(RefCell<Vec<Known>>);
+pub(crate) struct Expected(RefCell<Vec<CachedBytes>>);
 
 /// The bytes of the results of a step for inputs of some types.
 #[derive(Default)]
-struct Known {
+struct CachedBytes {
     /// The type of each input; `None` for an absent one. Empty before the first call.
     inputs: SmallVec<[Option<(DType, Dims)>; 3]>,
     bytes: usize,
@@ -39,28 +39,28 @@ impl Expected {
         }
         let mut all = self.0.borrow_mut();
         if all.len() <= step {
-            all.resize_with(step + 1, Known::default);
+            all.resize_with(step + 1, CachedBytes::default);
         }
-        let known = &mut all[step];
-        if inputs.is_empty() || !known.is_of(&inputs) {
-            *known = Known::of(operator, &inputs, call.outputs);
+        let cached = &mut all[step];
+        if inputs.is_empty() || !cached.is_of(&inputs) {
+            *cached = CachedBytes::of(operator, &inputs, call.outputs);
         }
-        known.bytes
+        cached.bytes
     }
 }
 
-impl Known {
-    fn of(operator: &dyn Operator, inputs: &[Given], outputs: usize) -> Known {
-        let known = inputs.iter().map(|input| input.map(|(dtype, dims)| (dtype, Dims::from_slice(dims)))).collect();
+impl CachedBytes {
+    fn of(operator: &dyn Operator, inputs: &[Given], outputs: usize) -> CachedBytes {
+        let cached = inputs.iter().map(|input| input.map(|(dtype, dims)| (dtype, Dims::from_slice(dims)))).collect();
         let bytes = match (0..inputs.len()).any(|i| operator.shares(i)) {
             true => 0,
             false => bytes_of_results(operator, inputs, outputs),
         };
-        Known { inputs: known, bytes }
+        CachedBytes { inputs: cached, bytes }
     }
 
     fn is_of(&self, inputs: &[Given]) -> bool {
-        let is_same = |(known, given): (&Option<(DType, Dims)>, &Given)| match (known, given) {
+        let is_same = |(cached, given): (&Option<(DType, Dims)>, &Given)| match (cached, given) {
             (Some((dtype, dims)), Some(given)) => *dtype == given.0 && dims[..] == *given.1,
             (None, None) => true,
             _ => false,
