@@ -164,7 +164,7 @@ def command(
                                    size of constants in memory, and channels in a block
     level.LEVEL.time               time of the plan in percent of onnxruntime's, and its noise (only with --time);
                                    also the classes of two other times: that of the compilation, and that of the load
-                                   of the plan (`candlec zoo run --help` describes them)
+                                   of the plan (docs/zoo.md describes them)
 
     If the cases of a model have different shapes, its facts are those of all its plans together.
 

@@ -110,17 +110,13 @@ def run(
     does not list the same models as the folder. If the file lacks the level of this processor, the command only says
     so.
 
-    With --time, the command then times each model that has a plan. Three processes time it, one after another. In each
-    process, the plan and onnxruntime take turns and run the first case with one thread. The time of the model is the
-    median of the three results, in percent of onnxruntime's time. The noise is half the range of these results, in
-    percent of their median. The exit code is also 1 if a model takes longer than the file allows. A time may exceed the
-    recorded time by a tenth, or by three times the noise if that is more. Of the recorded noise and the new noise, the
-    larger one counts. The command times a slower model again, and only the second result counts. The command also times
-    the compilation and the load of the plan. It divides each of these times by the time in which onnxruntime creates a
-    session. The file has the exponent of the power of two that is nearest to this ratio: the class. A class may grow by
-    one, and by the larger noise of the two measurements. If it grows by more, the command also times the model again.
-    For a shorter time, the command only prints a note. A model that cannot be timed is an error. Run no other programs
-    during the measurement.
+    With --time, the command then times each model that has a plan, and compares the time with onnxruntime's. The exit
+    code is also 1 if a model takes longer than the file of --facts allows. A time may exceed the recorded time by a
+    tenth, and by more if the measurements are noisy. The command times a slower model again, and only the second result
+    counts. It also times the compilation and the load of the plan, in classes: powers of two of the time in which
+    onnxruntime creates a session. A class may grow by one, and by more if it is noisy. For a shorter time, the command
+    only prints a note. A model that cannot be timed is an error. Run no other programs during the measurement. The page
+    docs/zoo.md of the project explains the times with an example.
 
     With --profile, the command also runs the first case of each model step by step, ten times with one thread, one
     model at a time. The file of --results then has the time, the memory and the operations of each step, and
