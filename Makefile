@@ -182,7 +182,7 @@ cuda-bundle: $(VENV)/.dev compiler/_runtime_cuda.abi3.so ## write the inputs of 
 	$(SAY) "Gathering the inputs of the checks on a GPU (the first export of the networks takes some minutes)"
 	$(BIN)/python tools/cuda_bundle.py --zoo $(ZOO)
 
-# One of the calls smoke, compare and tune; without it all three.
+# One of the commands smoke, compare and tune; without it all three.
 CALL ?=
 cuda-check: ## check, time and profile plans on this machine's GPU, with the files of cuda-bundle; needs no Rust
 	$(SAY) "Checking plans on the GPU"

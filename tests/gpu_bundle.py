@@ -1,4 +1,4 @@
-"""A bundle of small plans, for the tests of the calls on a GPU."""
+"""A bundle of small plans, for the tests of the commands on a GPU."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 ENOUGH = ("--seconds", "1500")
-"""The option that gives a call enough time on a slow and busy machine."""
+"""The option that gives a command enough time on a slow and busy machine."""
 NETWORK = """
 import torch
 
@@ -71,17 +71,17 @@ def write_bundle(folder: Path) -> Path:
 
 
 def environment(folder: Path, **more: str) -> Mapping[str, str]:
-    """The environment of a call whose programs and modules are in a folder."""
+    """The environment of a command whose programs and modules are in a folder."""
     kept = {name: value for name, value in os.environ.items() if name != "OUT"}
     return {**kept, "PATH": f"{folder}:{os.environ['PATH']}", "PYTHONPATH": f"{folder}:{ROOT}", **more}
 
 
 def command(bundle: Path, *options: str, device: str = "emulator") -> list[str]:
-    """The command of a call."""
+    """The arguments of a command."""
     return [sys.executable, f"{ROOT}/tools/cuda_check.py", "--bundle", str(bundle), "--device", device, *options]
 
 
 def called(bundle: Path, out: Path, *options: str, device: str = "emulator") -> subprocess.CompletedProcess[str]:
-    """A call, as it ended."""
+    """A command, as it ended."""
     asked = command(bundle, "--out", str(out), *options, device=device)
     return subprocess.run(asked, env=environment(bundle.parent), capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""The three calls on a GPU, on the emulator and on the stand-in: their pages, exit codes, and how they end early."""
+"""The three commands on a GPU, on the emulator and on the stand-in: their pages, exit codes, and how they end early."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NEEDED = pytest.mark.skipif(
     importlib.util.find_spec("compiler._runtime_emulator") is None, reason="the emulator is not built: `make emulator`"
 )
 STANDIN = pytest.mark.skipif(device.reason() is not None, reason=str(device.reason()))
-CALLS = ("smoke", "compare", "tune")
+COMMANDS = ("smoke", "compare", "tune")
 ABSENT = {
     "Products": "PyTorch cannot be imported (ImportError)",
     "Kernels by name": "PyTorch cannot be imported (ImportError)",
@@ -44,12 +44,12 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_bundle(folder / "bundle")
 
 
-def check_whole(out: Path, call: str) -> dict[str, object]:
-    """The JSON file of a call, both of whose files are whole."""
-    page = (out / f"cuda-{call}.md").read_text()
-    assert page.startswith(f"# On a GPU: {call}\n") and page.endswith("\n")
-    data: dict[str, object] = json.loads((out / f"cuda-{call}.json").read_text())
-    titles = [section.title for section in tool("gpu.call").CALLS[call].sections]
+def check_whole(out: Path, name: str) -> dict[str, object]:
+    """The JSON file of a command, both of whose files are whole."""
+    page = (out / f"cuda-{name}.md").read_text()
+    assert page.startswith(f"# On a GPU: {name}\n") and page.endswith("\n")
+    data: dict[str, object] = json.loads((out / f"cuda-{name}.json").read_text())
+    titles = [section.title for section in tool("gpu.commands").COMMANDS[name].sections]
     assert re.findall("^## (.*)", page, re.MULTILINE) == titles
     assert [section["title"] for section in data["sections"]] == titles  # type: ignore[attr-defined]
     files = list(out.iterdir())
@@ -59,15 +59,15 @@ def check_whole(out: Path, call: str) -> dict[str, object]:
 
 
 @NEEDED
-@pytest.mark.parametrize("call", CALLS)
-def test_each_call_alone(bundle: Path, tmp_path: Path, call: str) -> None:
-    done = called(bundle, tmp_path, call, *ENOUGH)
-    page = (tmp_path / f"cuda-{call}.md").read_text()
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_alone(bundle: Path, tmp_path: Path, name: str) -> None:
+    done = called(bundle, tmp_path, name, *ENOUGH)
+    page = (tmp_path / f"cuda-{name}.md").read_text()
     assert done.returncode == 0, page + done.stderr
     assert "✗" not in page
-    data = check_whole(tmp_path, call)
+    data = check_whole(tmp_path, name)
     assert data["wrong"] == 0
-    assert sorted(file.name for file in tmp_path.iterdir()) == [f"cuda-{call}.json", f"cuda-{call}.md"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == [f"cuda-{name}.json", f"cuda-{name}.md"]
     assert f"`make cuda-bundle` made it at {tool('gpu.bundle').commit()}" in page and "2 hours old" in page
     wanted = {
         "smoke": [r"^- ✓ the first process: [\d.]+ s until the first result of softmax", r"^\| product \| ✓ \|"],
@@ -82,7 +82,7 @@ def test_each_call_alone(bundle: Path, tmp_path: Path, call: str) -> None:
             r"^\| kernel 1 by time \| – not run: ncu is not installed",
         ],
     }
-    for line in wanted[call]:
+    for line in wanted[name]:
         assert re.search(line, page, re.MULTILINE), page
 
 
@@ -96,20 +96,20 @@ def hidden(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def called_on_standin(bundle: Path, out: Path, call: str, hidden: Path) -> subprocess.CompletedProcess[str]:
-    """A call on the device `cuda`, which is the stand-in, as it ended."""
+def called_on_standin(bundle: Path, out: Path, name: str, hidden: Path) -> subprocess.CompletedProcess[str]:
+    """A command on the device `cuda`, which is the stand-in, as it ended."""
     found = device.environment("")
     kept = {name: found[name] for name in ("LD_LIBRARY_PATH", "STANDIN")}
     variables = environment(bundle.parent, **kept, PYTHONPATH=f"{hidden}:{bundle.parent}:{ROOT}")
-    asked = command(bundle, "--out", str(out), call, *ENOUGH, device="cuda")
+    asked = command(bundle, "--out", str(out), name, *ENOUGH, device="cuda")
     return subprocess.run(asked, env=variables, capture_output=True, text=True)
 
 
 @STANDIN
-@pytest.mark.parametrize("call", CALLS)
-def test_each_call_on_the_stand_in(bundle: Path, tmp_path: Path, hidden: Path, call: str) -> None:
-    done = called_on_standin(bundle, tmp_path, call, hidden)
-    data: Any = check_whole(tmp_path, call)
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_on_the_stand_in(bundle: Path, tmp_path: Path, hidden: Path, name: str) -> None:
+    done = called_on_standin(bundle, tmp_path, name, hidden)
+    data: Any = check_whole(tmp_path, name)
     wrong = []
     for section in data["sections"]:
         absent = ABSENT.get(section["title"])
@@ -121,22 +121,22 @@ def test_each_call_on_the_stand_in(bundle: Path, tmp_path: Path, hidden: Path, c
                 wrong.append(result["name"])
     # Tools that a machine with a GPU must have are marked if they are missing.
     assert data["wrong"] == len(wrong)
-    assert done.stderr == (f"{call}: {len(wrong)} results are marked ✗\n" if wrong else ""), done.stderr
+    assert done.stderr == (f"{name}: {len(wrong)} results are marked ✗\n" if wrong else ""), done.stderr
     assert done.stdout.count("✗ ") == len(wrong)
-    assert done.returncode == bool(wrong) == (call != "compare")
-    check_results(call, {section["title"]: section["results"] for section in data["sections"]})
+    assert done.returncode == bool(wrong) == (name != "compare")
+    check_results(name, {section["title"]: section["results"] for section in data["sections"]})
 
 
-def check_results(call: str, found: dict[str, list[dict[str, Any]]]) -> None:
+def check_results(name: str, found: dict[str, list[dict[str, Any]]]) -> None:
     """Checks that sections about the driver have numbers, and that the others have a result for each plan."""
-    if call == "smoke":
+    if name == "smoke":
         machine = {result["name"]: result["figures"] for result in found["The machine"]}
         assert machine["device"]["name"] == "NVIDIA H100 80GB HBM3"
         assert None not in machine["device"].values()
         assert [list(result["rates"]) for result in found["Copies"]] == [list(tool("gpu.copies").SIZES)] * 5
         assert [result["name"] for result in found["The first result"]] == ["the first process", "the second process"]
         assert [result["name"] for result in found["Backend paths"]] == ["elementwise", "product", "a loop"]
-    elif call == "compare":
+    elif name == "compare":
         assert len(found["The device"]) == len(tool("gpu.device").CHECKS)
         for title, count in {"Operators": 3, "Trained models": 2, "Networks": 1}.items():
             assert len(found[title]) == count
@@ -148,7 +148,7 @@ def check_results(call: str, found: dict[str, list[dict[str, Any]]]) -> None:
 
 
 def shown(output: str) -> dict[str, list[str]]:
-    """The names of the results that a call has printed, by section."""
+    """The names of the results that a command has printed, by section."""
     sections = (section.splitlines() for section in output.split("\n## ")[1:])
     return {title: [line.partition(": ")[0] for line in lines if ": " in line] for title, *lines in sections}
 
@@ -162,7 +162,7 @@ def test_a_call_that_is_killed_keeps_what_it_has_done(bundle: Path, tmp_path: Pa
         assert process.stdout is not None
         while "\n## " not in output or output.count(": equal") < count:
             line = process.stdout.readline()
-            assert line, "the call ended before these results"
+            assert line, "the command ended before these results"
             output += line
         time.sleep(0.3 * random.Random(count).random())
         process.kill()
@@ -180,7 +180,7 @@ def test_a_call_that_is_killed_keeps_what_it_has_done(bundle: Path, tmp_path: Pa
         # The results of the last quarter of a second may be missing, and some may not have been printed yet.
         assert all(one == other for one, other in zip(names, found, strict=False))
     is_whole = all(section["state"] == "done" for section in data["sections"])
-    assert is_whole == (data["wrong"] == 0), "a call that did not end is marked"
+    assert is_whole == (data["wrong"] == 0), "a command that did not end is marked"
 
 
 @NEEDED
@@ -195,7 +195,7 @@ def test_without_time_nothing_runs(bundle: Path, tmp_path: Path) -> None:
     assert "expand" not in done.stdout, "one line stands for all checks without time"
 
 
-# The processes of the second section wait, so that a fast call does not end before the signal.
+# The processes of the second section wait, so that a fast command does not end before the signal.
 WAITING = """
 import sys, time
 if "trained" in sys.orig_argv:
@@ -223,12 +223,12 @@ def test_an_interrupt_keeps_this_call_and_the_one_before(
         )
         assert process.stdout is not None
         while ": equal" not in process.stdout.readline():
-            assert process.poll() is None, "the call ended before its first result"
+            assert process.poll() is None, "the command ended before its first result"
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=SOON)
         assert process.returncode == 130
         assert errors == (
-            f"\nInterrupted: {tmp_path}/cuda-compare.md and cuda-compare.json keep the finished results; the call can "
+            f"\nInterrupted: {tmp_path}/cuda-compare.md and cuda-compare.json keep the finished results; the command can "
             "be run again. The former results are in cuda-compare.previous.md and cuda-compare.previous.json.\n"
         )
         assert check_whole(tmp_path, "compare")["wrong"]
@@ -257,7 +257,7 @@ def test_results_go_to_the_folder_that_the_environment_names(monkeypatch: pytest
 
 
 def test_every_call_ends_before_ten_minutes() -> None:
-    calls = tool("gpu.call").CALLS
-    assert calls["smoke"].seconds <= 120
-    for call in calls.values():
-        assert call.seconds + tool("gpu.process").ENDING + tool("gpu.process").KILLING <= 570
+    commands = tool("gpu.commands").COMMANDS
+    assert commands["smoke"].seconds <= 120
+    for each in commands.values():
+        assert each.seconds + tool("gpu.process").ENDING + tool("gpu.process").KILLING <= 570

@@ -1,4 +1,4 @@
-"""The watched processes of the calls on a GPU, and the calls: their results, limits of time, and early ends."""
+"""The watched processes of the commands on a GPU, and the commands: their results, limits of time, and early ends."""
 
 from __future__ import annotations
 
@@ -132,14 +132,14 @@ def test_the_output_of_a_command_has_both_streams() -> None:
 
 
 def test_budgets_are_obeyed(tmp_path: Path, fake: Any) -> None:
-    calls, report = tool("gpu.call"), tool("gpu.report")
+    commands, report = tool("gpu.commands"), tool("gpu.report")
     names = [*(f"slow{number}" for number in range(3)), "hang", *(f"slow{number}" for number in range(3, 100))]
     fake(*names)
-    sections = tuple(calls.Section(title, "fake", 1.0, together=3) for title in ("One", "Two"))
-    call = calls.Call("tune", sections)
+    sections = tuple(commands.Section(title, "fake", 1.0, together=3) for title in ("One", "Two"))
+    command = commands.Command("tune", sections)
     for seconds in (3.0, 30.0, 300.0):
-        whole = report.Report(tmp_path, "tune", [], calls.parts(call))
-        assert calls.perform(call, setting(tmp_path, SOON), whole, seconds, lambda line: None)
+        whole = report.Report(tmp_path, "tune", [], commands.parts(command))
+        assert commands.perform(command, setting(tmp_path, SOON), whole, seconds, lambda line: None)
         for part in whole.parts:
             results = list(part.results.values())
             assert len(results) == len(names)
@@ -153,43 +153,43 @@ def test_budgets_are_obeyed(tmp_path: Path, fake: Any) -> None:
 
 
 def test_an_optional_section_without_time_is_not_wrong(tmp_path: Path, fake: Any) -> None:
-    calls, report = tool("gpu.call"), tool("gpu.report")
+    commands, report = tool("gpu.commands"), tool("gpu.report")
     fake("slow")
-    call = calls.Call("tune", (calls.Section("One", "fake", 1.0, is_optional=True),))
-    whole = report.Report(tmp_path, "tune", [], calls.parts(call))
-    assert calls.perform(call, setting(tmp_path, SOON), whole, 0, lambda line: None)
+    command = commands.Command("tune", (commands.Section("One", "fake", 1.0, is_optional=True),))
+    whole = report.Report(tmp_path, "tune", [], commands.parts(command))
+    assert commands.perform(command, setting(tmp_path, SOON), whole, 0, lambda line: None)
     assert whole.wrong == 0
     assert whole.parts[0].results["slow"] == {"name": "slow", "verdict": "left out", "note": "not run: time was up"}
 
 
 def test_checks_without_time_are_one_line(tmp_path: Path, fake: Any) -> None:
-    calls, report = tool("gpu.call"), tool("gpu.report")
+    commands, report = tool("gpu.commands"), tool("gpu.report")
     fake("good", *(f"late{number}" for number in range(2000)))
-    sections = (calls.Section("One", "fake", 1.0), calls.Section("Two", "fake", 1.0, is_optional=True))
-    call = calls.Call("tune", sections)
-    whole, lines = report.Report(tmp_path, "tune", [], calls.parts(call)), []
-    assert calls.perform(call, setting(tmp_path, SOON), whole, 0, lines.append)
+    sections = (commands.Section("One", "fake", 1.0), commands.Section("Two", "fake", 1.0, is_optional=True))
+    command = commands.Command("tune", sections)
+    whole, lines = report.Report(tmp_path, "tune", [], commands.parts(command)), []
+    assert commands.perform(command, setting(tmp_path, SOON), whole, 0, lines.append)
     assert lines == [
         "\n## One\n",
         "✗ 2001 checks: not run; time was up",
         "\n## Two\n",
         "2001 checks: left out; not run: time was up",
     ]
-    assert calls.marked(whole) == "2001 results are marked ✗"
+    assert commands.marked(whole) == "2001 results are marked ✗"
 
 
 def test_the_first_call_stops_at_a_failure(tmp_path: Path, fake: Any) -> None:
-    calls, report = tool("gpu.call"), tool("gpu.report")
+    commands, report = tool("gpu.commands"), tool("gpu.report")
     fake("good", "crash", "last")
-    sections = tuple(calls.Section(title, "fake", SOON / 2) for title in ("One", "Two"))
-    call = calls.Call("smoke", sections, stops=True)
-    whole, lines = report.Report(tmp_path, "smoke", [], calls.parts(call)), []
-    assert not calls.perform(call, setting(tmp_path, SOON), whole, SOON, lines.append)
+    sections = tuple(commands.Section(title, "fake", SOON / 2) for title in ("One", "Two"))
+    command = commands.Command("smoke", sections, stops=True)
+    whole, lines = report.Report(tmp_path, "smoke", [], commands.parts(command)), []
+    assert not commands.perform(command, setting(tmp_path, SOON), whole, SOON, lines.append)
     assert lines[:2] == ["\n## One\n", "good: equal"]
     assert lines[2].startswith("✗ crash: failed; its process ended with 3: xxx")
-    assert lines[3:] == ["\n✗ Two: not run: the call ended before"]
-    assert calls.marked(whole) == "2 results are marked ✗"
+    assert lines[3:] == ["\n✗ Two: not run: the command ended before"]
+    assert commands.marked(whole) == "2 results are marked ✗"
     assert list(whole.parts[0].results) == ["good", "crash"]
     assert [part.state for part in whole.parts] == ["done", "not run"]
     assert whole.wrong == 2
-    assert whole.page.read_text().endswith("## Two\n\n✗ not run: the call ended before\n")
+    assert whole.page.read_text().endswith("## Two\n\n✗ not run: the command ended before\n")

@@ -1,4 +1,4 @@
-"""Reasons why a call on a GPU does not start: it prints one sentence, returns the exit code 2, and writes nothing."""
+"""Reasons why a command on a GPU does not start: it prints one sentence, returns the exit code 2, and writes nothing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def bundle(whole: Path, tmp_path: Path) -> Path:
 
 
 def check_refused(bundle: Path, out: Path, sentence: str, *options: str, device: str = "emulator") -> None:
-    """Checks that the call prints one sentence, returns the exit code 2, and writes no files."""
+    """Checks that the command prints one sentence, returns the exit code 2, and writes no files."""
     done = called(bundle, out, *options, device=device)
     assert (done.returncode, done.stderr, done.stdout) == (2, f"{sentence}\n", "")
     assert not out.is_dir()
@@ -116,9 +116,9 @@ def test_a_bundle_of_another_commit(bundle: Path, monkeypatch: pytest.MonkeyPatc
     module, check = tool("gpu.bundle"), tool("cuda_check")
     facts: dict[str, Any] = tool("gpu.files").about(bundle)
     setting = tool("gpu.process").Setting(bundle, "emulator", 0, bundle)
-    call = tool("gpu.call").SMOKE
+    command = tool("gpu.commands").SMOKE
     assert module.difference(bundle) == ""
-    assert len(check.heading(call, setting)) == 2
+    assert len(check.heading(command, setting)) == 2
     for commit in (facts["commit"].removesuffix("-dirty"), f"{module.git('rev-parse', 'HEAD')}-dirty", "no commit"):
         tool("gpu.files").write_about(bundle, {**facts, "commit": commit})
         assert module.difference(bundle) == ""
@@ -127,7 +127,7 @@ def test_a_bundle_of_another_commit(bundle: Path, monkeypatch: pytest.MonkeyPatc
         f"The bundle's commit is 0123456-dirty, and this checkout's is {module.commit()}: use the same commit for both."
     )
     assert module.difference(bundle) == line
-    assert check.heading(call, setting)[-1] == line
+    assert check.heading(command, setting)[-1] == line
     monkeypatch.setenv("PATH", "")
     assert module.difference(bundle) == "", "git is not there"
 

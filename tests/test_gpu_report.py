@@ -1,4 +1,4 @@
-"""Reports of the calls on a GPU: they are whole after every step, wherever the call ends."""
+"""Reports of the commands on a GPU: they are whole after every step, wherever the command ends."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_killed_report_is_whole(tmp_path: Path, seed: int) -> None:
     assert len(names) > shown[-1]
     assert (data["sections"][0]["state"], data["sections"][1]["state"]) == ("begun", "not run")
     page = (tmp_path / "cuda-tune.md").read_text()
-    assert page.endswith("## Later\n\n✗ not run: the call ended before\n")
+    assert page.endswith("## Later\n\n✗ not run: the command ended before\n")
     assert len(list(tmp_path.iterdir())) <= 3
 
 
@@ -92,7 +92,7 @@ def test_a_report_that_ends_at_any_write_is_whole(tmp_path: Path, monkeypatch: p
             assert json.loads((out / "cuda-smoke.json").read_text())["call"] == "smoke"
         if (out / "cuda-smoke.md").exists():
             assert (out / "cuda-smoke.md").read_text().startswith("# On a GPU: smoke\n\nheading\n")
-        # The next call removes the remaining temporary file.
+        # The next command removes the remaining temporary file.
         report.Report(out, "compare", [], []).save()
         assert not list(out.glob(".*"))
 
@@ -164,20 +164,20 @@ def test_a_difference_that_is_a_number_has_no_note() -> None:
 
 
 def call_of(folder: Path, name: str, is_whole: bool) -> None:
-    """Writes the files of a call. With `is_whole`, all its sections are done."""
+    """Writes the files of a command. With `is_whole`, all its sections are done."""
     report = tool("gpu.report")
     part = report.Part("Some", tool("gpu.page").bullets)
-    whole = report.Report(folder, "tune", [f"call {name}"], [part])
+    whole = report.Report(folder, "tune", [f"command {name}"], [part])
     whole.begin(part, ["a"])
     if is_whole:
         whole.end(part, 1.0)
 
 
 def kept_in(folder: Path) -> dict[str, str]:
-    """The name of the call that wrote each page of a folder. A page and its JSON file must come from one call."""
-    pages = {page.name: page.read_text().splitlines()[2].removeprefix("call ") for page in folder.glob("*.md")}
+    """The name of the command that wrote each page of a folder. A page and its JSON file must come from one command."""
+    pages = {page.name: page.read_text().splitlines()[2].removeprefix("command ") for page in folder.glob("*.md")}
     for page, name in pages.items():
-        assert strict(folder / page.replace(".md", ".json"))["heading"] == [f"call {name}"]
+        assert strict(folder / page.replace(".md", ".json"))["heading"] == [f"command {name}"]
     assert len(list(folder.iterdir())) == 2 * len(pages)
     return pages
 
@@ -193,7 +193,7 @@ def test_the_former_files_stay_until_a_call_is_whole(tmp_path: Path) -> None:
     call_of(tmp_path, "d", is_whole=False)
     assert kept_in(tmp_path) == {now: "d", before: "c"}
     call_of(tmp_path, "e", is_whole=False)
-    assert kept_in(tmp_path) == {now: "e", before: "c"}, "a whole call is worth more"
+    assert kept_in(tmp_path) == {now: "e", before: "c"}, "a whole command is worth more"
     call_of(tmp_path, "f", is_whole=True)
     assert kept_in(tmp_path) == {now: "f"}
 

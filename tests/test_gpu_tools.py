@@ -1,4 +1,4 @@
-"""The calls on a GPU with the output of NVIDIA's tools, with PyTorch's traces, and with PyTorch itself."""
+"""The commands on a GPU with the output of NVIDIA's tools, with PyTorch's traces, and with PyTorch itself."""
 
 from __future__ import annotations
 

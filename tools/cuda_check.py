@@ -1,7 +1,7 @@
-"""Compares plans on a GPU with the CPU, times them beside PyTorch, and profiles them, in three calls.
+"""Compares plans on a GPU with the CPU, times them beside PyTorch, and profiles them, in three commands.
 
 `make cuda-bundle` writes the bundle build/cuda-check, which this program needs. The program also needs NumPy, ml_dtypes
-and click, and PyTorch for the times beside it. Every call writes a page and a JSON file after every step. The former
+and click, and PyTorch for the times beside it. Every command writes a page and a JSON file after every step. The former
 files stay beside them until every section is done. `--help` lists the exit codes.
 """
 
@@ -26,7 +26,7 @@ refuse_without_packages()
 
 import click  # noqa: E402
 from gpu.bundle import difference, problem  # noqa: E402
-from gpu.call import CALLS, Call, marked, parts, perform  # noqa: E402
+from gpu.commands import COMMANDS, Command, marked, parts, perform  # noqa: E402
 from gpu.files import FOLDER, origin  # noqa: E402
 from gpu.process import Setting, refusal  # noqa: E402
 from gpu.report import Report, former  # noqa: E402
@@ -44,7 +44,7 @@ def a_number(context: click.Context, option: click.Parameter, value: float | Non
 
 
 @click.command()
-@click.argument("names", nargs=-1, type=click.Choice(list(CALLS)), metavar="[smoke|compare|tune]...")
+@click.argument("names", nargs=-1, type=click.Choice(list(COMMANDS)), metavar="[smoke|compare|tune]...")
 @click.option("--device", default="cuda", show_default=True, help="cuda, cuda:1, …, or emulator for a rehearsal.")
 @click.option(
     "--out", type=click.Path(path_type=Path), help="The folder of the results. [default: $OUT, or the pages']"
@@ -60,10 +60,10 @@ def a_number(context: click.Context, option: click.Parameter, value: float | Non
     "--seconds",
     type=click.FloatRange(0),
     callback=a_number,
-    help="Time limit of a call. [default: the sum of its sections]",
+    help="Time limit of a command. [default: the sum of its sections]",
 )
 def main(names: tuple[str, ...], device: str, out: Path | None, bundle: Path, seconds: float | None) -> None:
-    """Check and time the plans of a bundle on a device, by default in all three calls, one after the other.
+    """Check and time the plans of a bundle on a device, by default in all three commands, one after the other.
 
     \b
     smoke    opens the device, runs small plans, and measures the machine. It ends at its first failure.
@@ -80,15 +80,15 @@ def main(names: tuple[str, ...], device: str, out: Path | None, bundle: Path, se
       0    no result is marked ✗
       1    a result is marked ✗
       2    no check began: a message gives the reason, and the former results stay
-      130  Ctrl-C ended a call, which keeps its results
+      130  Ctrl-C ended a command, which keeps its results
     """  # noqa: D301 (click reads the character)
     begun = time.monotonic()
     setting = Setting(bundle, device, float("inf"), out or results_folder(device))
     try:
         refuse_early(setting)
-        told = called([CALLS[name] for name in names or CALLS], setting, seconds, begun)
+        told = run_all([COMMANDS[name] for name in names or COMMANDS], setting, seconds, begun)
     except KeyboardInterrupt:
-        end("Interrupted before a check began: run the call again.", INTERRUPTED)
+        end("Interrupted before a check began: run the command again.", INTERRUPTED)
     sys.exit("; ".join(told) if told else 0)
 
 
@@ -117,21 +117,21 @@ def unwritable(folder: Path) -> str:
         return f"{folder} cannot be written ({error.strerror}): name another folder for the results with --out"
 
 
-def called(calls: list[Call], setting: Setting, seconds: float | None, begun: float) -> list[str]:
-    """Runs calls, up to the first that stops, and returns the texts on the results marked ✗."""
+def run_all(commands: list[Command], setting: Setting, seconds: float | None, begun: float) -> list[str]:
+    """Runs commands, up to the first that stops, and returns the texts on the results marked ✗."""
     told = []
-    for call in calls:
-        limit = call.seconds if seconds is None else seconds
-        click.echo(f"\n{call.name}: its checks take {limit:.0f} s at most")
-        report = Report(setting.out, call.name, heading(call, setting), parts(call))
+    for command in commands:
+        limit = command.seconds if seconds is None else seconds
+        click.echo(f"\n{command.name}: its checks take {limit:.0f} s at most")
+        report = Report(setting.out, command.name, heading(command, setting), parts(command))
         try:
-            is_whole = perform(call, setting, report, max(limit - (time.monotonic() - begun), 0), click.echo)
+            is_whole = perform(command, setting, report, max(limit - (time.monotonic() - begun), 0), click.echo)
         except KeyboardInterrupt:
             report.save()
             end(interrupted(report), INTERRUPTED)
         click.echo(f"\n{report.page} and {report.file.name} hold the results.")
         if report.wrong:
-            told.append(f"{call.name}: {marked(report)}")
+            told.append(f"{command.name}: {marked(report)}")
         if not is_whole:
             break
         begun = time.monotonic()
@@ -139,8 +139,8 @@ def called(calls: list[Call], setting: Setting, seconds: float | None, begun: fl
 
 
 def interrupted(report: Report) -> str:
-    """The message on the results that a call keeps after Ctrl-C."""
-    kept = f"{report.page} and {report.file.name} keep the finished results; the call can be run again."
+    """The message on the results that a command keeps after Ctrl-C."""
+    kept = f"{report.page} and {report.file.name} keep the finished results; the command can be run again."
     there = [path.name for path in (former(report.page), former(report.file)) if path.exists()]
     return f"\nInterrupted: {kept}" + (f" The former results are in {' and '.join(there)}." if there else "")
 
@@ -158,10 +158,10 @@ def end(sentence: str, code: int) -> NoReturn:
     sys.exit(code)
 
 
-def heading(call: Call, setting: Setting) -> list[str]:
+def heading(command: Command, setting: Setting) -> list[str]:
     """The lines with the command, the device, the time and the bundle."""
     when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
-    ran = f"`make cuda-check CALL={call.name}` on {gpu(setting.device)}, {when}."
+    ran = f"`make cuda-check CALL={command.name}` on {gpu(setting.device)}, {when}."
     return [ran, origin(setting.bundle), *filter(None, [difference(setting.bundle)])]
 
 

@@ -1,9 +1,9 @@
 """The slices of an output, which give each of its elements a scale of its own.
 
-A *slice* holds the elements with one index along an axis that separates kinds of numbers, so that a slice has numbers
-of one kind, such as the scores of all boxes. Such an axis is the first one, of samples, and the one of channels or
+A *slice* holds the elements with one index along an axis that separates groups of numbers, so that a slice has numbers
+of one group, such as the scores of all boxes. Such an axis is the first one, of samples, and the one of channels or
 features. The latter is the shorter one of the second and of the last axis, without axes of size 1. An axis counts only
-if it has few slices with many elements: pixels in a row are no kind, and neither are two numbers of a class.
+if it has few slices with many elements: pixels in a row are no group, and neither are two numbers of a class.
 
 An element is in one slice of each axis. Its scale is the largest magnitude in one of these slices: the one where this
 magnitude is smallest. A score of 0.5 beside a coordinate of 500 has the scale of scores. Without any axis that counts,
@@ -60,14 +60,14 @@ class Slices:
 
 
 def _axes_of(shape: tuple[int, ...]) -> list[int]:
-    """The axes that separate kinds of numbers."""
+    """The axes that separate groups of numbers."""
     longer = [axis for axis in dict.fromkeys((len(shape) - 1, 1)) if axis > 0 and axis < len(shape) and shape[axis] > 1]
     channels = min(longer, key=shape.__getitem__, default=0)
     return [axis for axis in dict.fromkeys((0, channels)) if shape and _separates(shape[axis], math.prod(shape))]
 
 
 def _separates(count: int, size: int) -> bool:
-    """Whether an axis with so many slices separates kinds in an output of so many elements."""
+    """Whether an axis with so many slices separates groups in an output of so many elements."""
     elements = size // max(count, 1)
     return count > 1 and elements >= _LEAST_ELEMENTS and (count <= _FEW or elements >= 4 * count)
 

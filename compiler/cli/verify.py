@@ -104,9 +104,9 @@ def command(
 
     \b
     ✓  equal: each element is within its tolerance, which is the sum of two numbers. The first is a fraction
-       (--tolerance) of the largest element of the same kind. The second is one rounding step of the output's largest
-       element. The sum counts at most as the same fraction of the output's largest element. Elements of one kind have
-       comparable magnitudes: the scores of boxes are one kind, and their coordinates another. Integers, strings and
+       (--tolerance) of the largest element of the same group. The second is one rounding step of the output's largest
+       element. The sum counts at most as the same fraction of the output's largest element. Elements of one group have
+       comparable magnitudes: the scores of boxes are one group, and their coordinates another. Integers, strings and
        booleans are identical.
     ≈  uncertain: onnxruntime's results with and without its optimizations differ by more than the tolerance. This
        difference is the reference noise. The output is not equal, but differs from one of these results by at most
@@ -116,7 +116,7 @@ def command(
 
     Without --tolerance, an output with a larger difference also counts as equal in two cases. First, the output is
     within the tolerance of onnxruntime's result without optimizations. Second, each of its rounding errors is within
-    the tolerance, or at most three times as large as onnxruntime's. This holds for the whole output and for each kind
+    the tolerance, or at most three times as large as onnxruntime's. This holds for the whole output and for each group
     of elements. A rounding error is the difference from the model's result in double precision, which this compiler
     computes for models without quantization. The second case does not apply if onnxruntime's largest error is more than
     30 times the plan's: such a large error has another cause than rounding. With --tolerance, only this tolerance

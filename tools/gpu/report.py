@@ -1,4 +1,4 @@
-"""The page and the JSON file of one call. Both are complete after every step, wherever the call ends."""
+"""The page and the JSON file of one command. Both are complete after every step, wherever the command ends."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import Any
 from gpu.results import Result, finite, is_wrong
 
 LARGEST = 12 << 20
-"""The limit of all results of a call, in bytes. A result beyond it keeps only its verdict."""
+"""The limit of all results of a command, in bytes. A result beyond it keeps only its verdict."""
 PART = ".cuda-check.part"
-"""The name of the temporary file. At most one such file remains, whenever a call ends."""
+"""The name of the temporary file. At most one such file remains, whenever a command ends."""
 PAUSE = 0.25
 """The least seconds between two writes of a section's results. Each write is complete."""
 
@@ -49,8 +49,8 @@ class Part:
     def missing(self) -> str:
         """The reason why an unfinished section lacks results."""
         missing = len(self.planned) - len(self.results)
-        what = f"the call ended with {missing} of {len(self.planned)} checks to do" if self.is_begun else ""
-        return f"not run: {what or 'the call ended before'}"
+        what = f"the command ended with {missing} of {len(self.planned)} checks to do" if self.is_begun else ""
+        return f"not run: {what or 'the command ended before'}"
 
     def text(self) -> str:
         """The section of the page."""
@@ -63,12 +63,12 @@ class Part:
 
 
 def former(path: Path) -> Path:
-    """The path of the former call's file, until every section of a call is done."""
+    """The path of the former command's file, until every section of a command is done."""
     return path.with_suffix(f".previous{path.suffix}")
 
 
 def is_whole(file: Path) -> bool:
-    """Whether a JSON file exists, and belongs to a call whose sections are all done."""
+    """Whether a JSON file exists, and belongs to a command whose sections are all done."""
     try:
         return all(section["state"] == "done" for section in json.loads(file.read_text())["sections"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -76,11 +76,11 @@ def is_whole(file: Path) -> bool:
 
 
 class Report:
-    """The results of a call, in two files of a folder. The former call's files stay until these are complete."""
+    """The results of a command, in two files of a folder. The former command's files stay until these are complete."""
 
-    def __init__(self, folder: Path, call: str, heading: list[str], parts: Iterable[Part]) -> None:
+    def __init__(self, folder: Path, command: str, heading: list[str], parts: Iterable[Part]) -> None:
         self.parts = list(parts)
-        self._folder, self._call, self._heading = folder, call, heading
+        self._folder, self._command, self._heading = folder, command, heading
         self._bytes, self._written = 0, 0.0
         self._sizes: dict[tuple[str, str], int] = {}
         folder.mkdir(parents=True, exist_ok=True)
@@ -99,12 +99,12 @@ class Report:
     @property
     def file(self) -> Path:
         """The JSON file."""
-        return self._folder / f"cuda-{self._call}.json"
+        return self._folder / f"cuda-{self._command}.json"
 
     @property
     def page(self) -> Path:
         """The page."""
-        return self._folder / f"cuda-{self._call}.md"
+        return self._folder / f"cuda-{self._command}.md"
 
     @property
     def wrong(self) -> int:
@@ -155,11 +155,11 @@ class Report:
             }
             for part in self.parts
         ]
-        return {"call": self._call, "heading": self._heading, "wrong": self.wrong, "sections": sections}
+        return {"call": self._command, "heading": self._heading, "wrong": self.wrong, "sections": sections}
 
     def text(self) -> str:
         """The text of the page."""
-        heading = [f"# On a GPU: {self._call}", *self._heading]
+        heading = [f"# On a GPU: {self._command}", *self._heading]
         return "\n\n".join([*heading, *(part.text() for part in self.parts)]) + "\n"
 
     def _write(self, path: Path, text: str) -> None:

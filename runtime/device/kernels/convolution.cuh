@@ -20,7 +20,7 @@ struct Axis {
     i32 windows, at, every, first, step, taps, reach, tap, next;
 };
 
-// A transposed convolution is a plain one for each phase `rest`, the output's position modulo the stride.
+// A transposed convolution is a plain one for each residue `rest`, the output's position modulo the stride.
 HOST_DEVICE Axis axis_of(const Convolution& p, u32 a, i32 rest) {
     i32 kernel = p.kernel[a], stride = p.stride[a], dilation = p.dilation[a];
     if (!p.transposed) return {p.output[a], 0, 1, -p.before[a], stride, kernel, dilation, 0, 1};
@@ -32,13 +32,13 @@ HOST_DEVICE Axis axis_of(const Convolution& p, u32 a, i32 rest) {
     return {windows, rest, stride, first, 1, taps, -(i32)((i64)next * dilation / stride), tap, next};
 }
 
-// The number of phases that have outputs.
+// The number of residues that have outputs.
 HOST_DEVICE i32 rests(const Convolution& p, u32 a) {
     if (!p.transposed) return 1;
     return p.stride[a] < p.output[a] ? p.stride[a] : p.output[a];
 }
 
-// The windows of one phase along both axes.
+// The windows of one residue along both axes.
 struct Windows {
     Axis rows, columns;
     HOST_DEVICE Windows(const Convolution& p, u32 number)

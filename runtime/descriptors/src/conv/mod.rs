@@ -1,4 +1,4 @@
-//! The sizes of a convolution, and the phases of a transposed one.
+//! The sizes of a convolution, and the residues of a transposed one.
 
 mod shape;
 mod transposed;

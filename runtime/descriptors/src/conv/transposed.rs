@@ -1,14 +1,14 @@
-//! The taps of a transposed convolution that contribute to one phase along one axis. The phase of an output is its
+//! The taps of a transposed convolution that contribute to one residue along one axis. The residue of an output is its
 //! position modulo the stride.
 
 use num_integer::gcd;
 
 use super::Shape;
 
-/// The taps of one phase along one axis.
+/// The taps of one residue along one axis.
 #[derive(Debug, Clone, Copy)]
 pub struct Taps {
-    phase: usize,
+    residue: usize,
     /// The first tap, and the step to the next.
     first: usize,
     step: usize,
@@ -19,14 +19,14 @@ pub struct Taps {
 }
 
 impl Taps {
-    /// Returns the taps of every phase that has any. Phases with more taps come first.
+    /// Returns the taps of every residue that has any. Residues with more taps come first.
     pub fn all(shape: &Shape, axis: usize) -> impl ExactSizeIterator<Item = Taps> {
         let (kernel, stride, dilation) = (shape.kernel[axis], shape.strides[axis], shape.dilations[axis]);
         let common = gcd(stride, dilation);
         let step = stride / common;
-        // Taps have the same phase if their distance is a multiple of `step`.
+        // Taps have the same residue if their distance is a multiple of `step`.
         (0..kernel.min(step)).map(move |first| Taps {
-            phase: first * dilation % stride,
+            residue: first * dilation % stride,
             first,
             step,
             count: (kernel - first).div_ceil(step),
@@ -34,12 +34,12 @@ impl Taps {
         })
     }
 
-    /// The first output of this phase, and the number of outputs.
+    /// The first output of this residue, and the number of outputs.
     #[inline]
     pub fn outputs(&self, shape: &Shape, axis: usize) -> (usize, usize) {
         let stride = shape.strides[axis];
         let before = shape.before[axis].rem_euclid(stride as isize) as usize;
-        let first = (self.phase + stride - before) % stride;
+        let first = (self.residue + stride - before) % stride;
         (first, shape.output[axis].saturating_sub(first).div_ceil(stride))
     }
 
@@ -61,7 +61,7 @@ impl Shape {
     /// [`Shape::fits`] for the largest plain convolution of a transposed one.
     pub fn fits_transposed(&self) -> bool {
         let [Some(y), Some(x)] = [0, 1].map(|axis| Taps::all(self, axis).next()) else { return true };
-        // The phases of a merged convolution begin at most `dilation` input rows apart.
+        // The residues of a merged convolution begin at most `dilation` input rows apart.
         let largest =
             |axis: usize, taps: Taps| self.output[axis].div_ceil(self.strides[axis]).checked_add(taps.dilation);
         let (Some(height), Some(width)) = (largest(0, y), largest(1, x)) else { return false };

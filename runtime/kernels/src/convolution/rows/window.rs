@@ -1,8 +1,8 @@
 //! How a convolution reads its input: the windows of a block of outputs are rows at fixed offsets.
 //!
-//! Output `(y, x)` of a block at tap `(i, j)` reads padded row `y·s + i·d`. Among the rows of the phase `(i·d) mod s`,
+//! Output `(y, x)` of a block at tap `(i, j)` reads padded row `y·s + i·d`. Among the rows of the residue `(i·d) mod s`,
 //! this is row `y + ⌊i·d / s⌋`. The block's input is therefore copied with its padding, and split into one plane per
-//! phase. Then every tap has one constant offset, for any stride, dilation and padding, and consecutive outputs read
+//! residue. Then every tap has one constant offset, for any stride, dilation and padding, and consecutive outputs read
 //! consecutive elements.
 //!
 //! The rows of taps of a dilated window have the distance `d`. If a block of adjacent rows would read mostly rows
@@ -40,8 +40,8 @@ pub(super) struct Windows {
     pub apart: [usize; 2],
     /// The stride from one of these output rows to the next, in these input rows.
     stride: usize,
-    /// The phases (position modulo the stride) that have a tap; each has one plane.
-    phases: Vec<[usize; 2]>,
+    /// The residues (position modulo the stride) that have a tap; each has one plane.
+    residues: Vec<[usize; 2]>,
     /// The rows and columns that a plane has in addition to the block's own.
     reach: [usize; 2],
     /// The rows and columns of the largest block.
@@ -90,29 +90,29 @@ impl Windows {
     fn of(shape: &Shape, apart: [usize; 2], parts: usize) -> Windows {
         let Shape { strides, dilations, .. } = *shape;
         let taps = |axis: usize| (0..shape.kernel[axis]).map(move |i| i * dilations[axis]);
-        let phases_of = |axis: usize, stride: usize| {
+        let residues_of = |axis: usize, stride: usize| {
             let mut found = Scratch::of(taps(axis).map(|tap| tap % stride));
             found.sort_unstable();
             collected_up_to(found.len(), found.chunk_by(|a, b| a == b).map(|run| run[0]))
         };
-        let columns = phases_of(1, strides[1]);
-        let rows = phases_of(0, strides[0]);
-        let phases = rows.iter().flat_map(|&y| columns.iter().map(move |&x| [y, x]));
-        let phases = collected_up_to(rows.len() * columns.len(), phases);
+        let columns = residues_of(1, strides[1]);
+        let rows = residues_of(0, strides[0]);
+        let residues = rows.iter().flat_map(|&y| columns.iter().map(move |&x| [y, x]));
+        let residues = collected_up_to(rows.len() * columns.len(), residues);
         let reach = [0, 1].map(|axis| taps(axis).next_back().unwrap_or(0) / strides[axis]);
         let direct = strides == [1, 1]
             && apart == [1, 1]
             && (0..2).all(|a| shape.before[a] == 0 && shape.output[a] + reach[a] <= shape.input[a]);
         let (offsets, block) = (Vec::new(), [0, 0]);
         let mut windows =
-            Windows { apart, stride: strides[0], phases, reach, block, row: 0, channel: 0, offsets, direct };
+            Windows { apart, stride: strides[0], residues, reach, block, row: 0, channel: 0, offsets, direct };
         windows.block = windows.block_size(shape, parts);
         windows.lay_out(shape);
         windows
     }
 
     fn block_size(&self, shape: &Shape, parts: usize) -> [usize; 2] {
-        let channels = (shape.channels / shape.groups * self.phases.len()).max(1);
+        let channels = (shape.channels / shape.groups * self.residues.len()).max(1);
         let even = |size: usize, limit: usize| size.div_ceil(size.div_ceil(limit.max(1)).max(1));
         let [height, width] = shape.output;
         let row = channels * (width + self.reach[1]);
@@ -133,13 +133,13 @@ impl Windows {
         } else {
             self.row = self.block[1] + self.reach[1];
             let plane = (self.block[0] + self.reach[0]) * self.row;
-            self.channel = self.phases.len() * plane;
+            self.channel = self.residues.len() * plane;
             plane
         };
         let place = |c: usize, tap: [usize; 2]| {
             let at = [0, 1].map(|a| tap[a] * shape.dilations[a]);
-            let phase = [0, 1].map(|a| at[a] % shape.strides[a]);
-            let index = self.phases.iter().position(|&p| p == phase).unwrap_or(0);
+            let residue = [0, 1].map(|a| at[a] % shape.strides[a]);
+            let index = self.residues.iter().position(|&p| p == residue).unwrap_or(0);
             let [y, x] = [0, 1].map(|a| at[a] / shape.strides[a]);
             c * self.channel + index * plane + y * self.row + x
         };
@@ -184,25 +184,25 @@ impl Windows {
         }
         let channels = shape.channels / shape.groups;
         let [h, w] = shape.input;
-        let plane = self.channel / self.phases.len();
+        let plane = self.channel / self.residues.len();
         scratch.overwrite(channels * self.channel, |planes| {
             for (c, planes) in planes.chunks_exact_mut(self.channel).enumerate() {
                 let x = &x[c * h * w..(c + 1) * h * w];
-                for (phase, plane) in self.phases.iter().zip(planes.chunks_exact_mut(plane)) {
-                    self.copy_plane(shape, x, block, *phase, plane);
+                for (residue, plane) in self.residues.iter().zip(planes.chunks_exact_mut(plane)) {
+                    self.copy_plane(shape, x, block, *residue, plane);
                 }
             }
         })
     }
 
-    fn copy_plane(&self, shape: &Shape, x: &[f32], block: &Block, phase: [usize; 2], plane: &mut [f32]) {
+    fn copy_plane(&self, shape: &Shape, x: &[f32], block: &Block, residue: [usize; 2], plane: &mut [f32]) {
         let [h, w] = shape.input;
         let columns = block.columns() + self.reach[1];
         for (r, out) in plane.chunks_exact_mut(self.row).take(block.rows + self.reach[0]).enumerate() {
-            let y = block.y * shape.strides[0] + (r * self.stride + phase[0]) * self.apart[1];
+            let y = block.y * shape.strides[0] + (r * self.stride + residue[0]) * self.apart[1];
             match y.checked_add_signed(-shape.before[0]).filter(|&y| y < h) {
                 Some(y) => {
-                    let first = (block.x[0] * shape.strides[1] + phase[1]) as isize - shape.before[1];
+                    let first = (block.x[0] * shape.strides[1] + residue[1]) as isize - shape.before[1];
                     copy_row(&x[y * w..(y + 1) * w], first, shape.strides[1], &mut out[..columns]);
                 }
                 None => out[..columns].fill(0.0),

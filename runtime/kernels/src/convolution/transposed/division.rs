@@ -10,20 +10,20 @@ use crate::buffer::{collected, with_capacity};
 use crate::convolution::form::{ConvCase, ImageLayout, PackedConv};
 use crate::gemm::UNIT;
 
-/// The cost of moving a vector of a phase's result to its place in the output, in multiply-adds of a vector.
+/// The cost of moving a vector of a residue's result to its place in the output, in multiply-adds of a vector.
 const MOVE: f64 = 4.0;
 /// The cost of reading a vector of the image, for each convolution.
 const READ: f64 = 4.0;
 /// The cost of starting a convolution.
 const START: f64 = 500.0;
-/// The most phases that are computed separately.
+/// The most residues that are computed separately.
 const MOST: usize = 64;
 
 /// A way to divide a transposed convolution.
 #[derive(Debug)]
 pub(super) struct Division {
     case: ConvCase,
-    /// Whether one convolution computes several phases.
+    /// Whether one convolution computes several residues.
     pub is_merged: bool,
     /// The layouts of the image and of the result.
     layouts: [ImageLayout; 2],
@@ -44,7 +44,7 @@ impl Division {
         let parts = Part::all(shape, is_merged, lanes(blocking, result));
         let has_blocks = shape.groups == 1 || (shape.outputs / shape.groups).is_multiple_of(blocking.block());
         let makes_sense = match is_merged {
-            true => parts.iter().any(|part| part.phases() > 1) && (result == ImageLayout::Rows || has_blocks),
+            true => parts.iter().any(|part| part.residues() > 1) && (result == ImageLayout::Rows || has_blocks),
             false => parts.len() <= MOST,
         };
         if !makes_sense {
@@ -145,7 +145,7 @@ pub(super) fn lanes(blocking: Blocking, layout: ImageLayout) -> usize {
     }
 }
 
-/// The time to move the results of all phases to their places.
+/// The time to move the results of all residues to their places.
 fn moves(case: &ConvCase, result: ImageLayout) -> f64 {
     let shape = &case.shape;
     let vectors = match result {

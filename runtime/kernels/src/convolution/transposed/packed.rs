@@ -19,7 +19,7 @@ const BUDGET: usize = 1 << 18;
 pub(super) struct Transposed {
     /// The channels of a pixel of the image and of the result.
     pub lanes: [usize; 2],
-    /// Whether one convolution computes several phases.
+    /// Whether one convolution computes several residues.
     pub is_merged: bool,
     /// The weights of each [`Part`].
     pub parts: Vec<Box<dyn PackedConv>>,
@@ -48,7 +48,7 @@ impl Transposed {
         let results = scratch.overwrite(shape.batch * self.results(shape, parts), |mut rest| {
             for (part, packed) in parts.iter().zip(&self.parts) {
                 let out = rest.split_off_mut(..shape.batch * planes * lanes * part.pixels(shape)).unwrap_or_default();
-                let merged = bias.filter(|_| part.phases() > 1).map(|bias| part.bias(shape, bias));
+                let merged = bias.filter(|_| part.residues() > 1).map(|bias| part.bias(shape, bias));
                 let (bias, shape) = (merged.as_deref().or(bias), &part.shape(shape).row_oriented());
                 let epilogue = Epilogue { limits: epilogue.limits, ..Epilogue::NONE };
                 packed.run(threads, ConvOperands { shape, bias, x, out, epilogue });
@@ -112,7 +112,7 @@ impl PackedConv for Transposed {
         let shape = &Shape { batch, ..shape.clone() };
         let within = parts.iter().zip(&self.parts).map(|(part, packed)| {
             let shape = &part.shape(shape).row_oriented();
-            let is_counted = part.phases() > 1 && !is_cached::<f32>(shape.outputs);
+            let is_counted = part.residues() > 1 && !is_cached::<f32>(shape.outputs);
             Some(packed.scratch(shape)?.saturating_add(if is_counted { shape.outputs } else { 0 }))
         });
         let within = within.reduce(|most, one| Some(most?.max(one?))).unwrap_or(Some(0))?;

@@ -6,19 +6,19 @@ use crate::buffer::{collected, collected_up_to, with_capacity};
 use crate::conv_shape::Shape;
 use crate::scratch::Scratch;
 
-/// Phases that one plain convolution computes: each pair of the phases along both axes. Along an axis, they have the
-/// same number of taps, and each phase begins at its own input row. The convolution computes the outputs of all phases
-/// for each row that one of them needs. Where another phase has no output, its result is discarded.
+/// Residues that one plain convolution computes: each pair of the residues along both axes. Along an axis, they have the
+/// same number of taps, and each residue begins at its own input row. The convolution computes the outputs of all residues
+/// for each row that one of them needs. Where another residue has no output, its result is discarded.
 #[derive(Debug, Clone)]
 pub(super) struct Part {
-    /// The phases along each axis.
+    /// The residues along each axis.
     pub taps: [Vec<Taps>; 2],
     /// The channels of a pixel of the result: one in rows, those of a block in blocks.
     lanes: usize,
 }
 
 impl Part {
-    /// Returns the parts of a transposed convolution: one for each pair of phases that has taps, or with `merged` one
+    /// Returns the parts of a transposed convolution: one for each pair of residues that has taps, or with `merged` one
     /// for all pairs with the same number of taps. A pixel of the result has `lanes` channels: one in rows, those of a
     /// block in blocks.
     pub fn all(shape: &Shape, merged: bool, lanes: usize) -> Vec<Part> {
@@ -31,15 +31,15 @@ impl Part {
         collected_up_to(rows.len() * columns.len(), pairs)
     }
 
-    /// The number of phases.
-    pub fn phases(&self) -> usize {
+    /// The number of residues.
+    pub fn residues(&self) -> usize {
         self.taps[0].len() * self.taps[1].len()
     }
 
-    /// The taps of a phase along both axes.
-    pub fn pair(&self, phase: usize) -> [Taps; 2] {
+    /// The taps of a residue along both axes.
+    pub fn pair(&self, residue: usize) -> [Taps; 2] {
         let [rows, columns] = &self.taps;
-        [rows[phase / columns.len()], columns[phase % columns.len()]]
+        [rows[residue / columns.len()], columns[residue % columns.len()]]
     }
 
     /// The first input row that the first tap of an output reads, and the number of rows from it to the last one.
@@ -52,9 +52,9 @@ impl Part {
         all.map_or((0, 0), |[first, end]| (first, first.abs_diff(end)))
     }
 
-    /// The output positions of all phases, per plane of the transposed convolution's output.
+    /// The output positions of all residues, per plane of the transposed convolution's output.
     pub fn pixels(&self, shape: &Shape) -> usize {
-        self.phases() * self.rows(shape, 0).1 * self.rows(shape, 1).1
+        self.residues() * self.rows(shape, 0).1 * self.rows(shape, 1).1
     }
 
     /// The plain convolution.
@@ -63,7 +63,7 @@ impl Part {
         let before =
             |(taps, (first, _)): (Taps, (isize, usize))| (taps.count - 1) as isize * taps.dilation as isize - first;
         Shape {
-            outputs: shape.groups * self.phases() * self.outputs(shape),
+            outputs: shape.groups * self.residues() * self.outputs(shape),
             output: [y.1 .1, x.1 .1],
             kernel: [y.0.count, x.0.count],
             strides: [1, 1],
@@ -73,35 +73,35 @@ impl Part {
         }
     }
 
-    /// The outputs of one phase in each group of the plain convolution: whole blocks, if several phases are in blocks.
+    /// The outputs of one residue in each group of the plain convolution: whole blocks, if several residues are in blocks.
     fn outputs(&self, shape: &Shape) -> usize {
         let outputs = shape.outputs / shape.groups;
-        if self.phases() > 1 {
+        if self.residues() > 1 {
             outputs.next_multiple_of(self.lanes)
         } else {
             outputs
         }
     }
 
-    /// The adjacent planes, or planes of blocks, of one phase in the result of the plain convolution.
+    /// The adjacent planes, or planes of blocks, of one residue in the result of the plain convolution.
     pub fn together(&self, shape: &Shape) -> usize {
-        if self.phases() > 1 && self.lanes > 1 {
+        if self.residues() > 1 && self.lanes > 1 {
             self.outputs(shape) / self.lanes
         } else {
             1
         }
     }
 
-    /// The outputs of the plain convolution in order: the group, the phase, and the output of this group (`None` for a
-    /// lane that is not used). In rows, the phases of an output are adjacent. In blocks, the outputs of a phase are.
+    /// The outputs of the plain convolution in order: the group, the residue, and the output of this group (`None` for a
+    /// lane that is not used). In rows, the residues of an output are adjacent. In blocks, the outputs of a residue are.
     fn order(&self, shape: &Shape) -> impl Iterator<Item = (usize, usize, Option<usize>)> {
-        let (phases, outputs, used) = (self.phases(), self.outputs(shape), shape.outputs / shape.groups);
+        let (residues, outputs, used) = (self.residues(), self.outputs(shape), shape.outputs / shape.groups);
         let is_in_rows = self.lanes == 1;
-        let place = move |i: usize| if is_in_rows { (i % phases, i / phases) } else { (i / outputs, i % outputs) };
+        let place = move |i: usize| if is_in_rows { (i % residues, i / residues) } else { (i / outputs, i % outputs) };
         (0..shape.groups).flat_map(move |group| {
-            (0..phases * outputs).map(move |i| {
-                let (phase, output) = place(i);
-                (group, phase, (output < used).then_some(output))
+            (0..residues * outputs).map(move |i| {
+                let (residue, output) = place(i);
+                (group, residue, (output < used).then_some(output))
             })
         })
     }
@@ -111,13 +111,13 @@ impl Part {
         let [kh, kw] = shape.kernel;
         let (channels, outputs) = (shape.channels / shape.groups, shape.outputs / shape.groups);
         let taps = channels * self.taps[0][0].count * self.taps[1][0].count;
-        let mut weights = with_capacity(shape.groups * self.phases() * self.outputs(shape) * taps);
-        for (group, phase, output) in self.order(shape) {
+        let mut weights = with_capacity(shape.groups * self.residues() * self.outputs(shape) * taps);
+        for (group, residue, output) in self.order(shape) {
             let Some(output) = output else {
                 weights.resize(weights.len() + taps, 0.0);
                 continue;
             };
-            let [y, x] = self.pair(phase);
+            let [y, x] = self.pair(residue);
             for channel in group * channels..(group + 1) * channels {
                 let window = &w[(channel * outputs + output) * kh * kw..][..kh * kw];
                 for i in y.in_order() {

@@ -1,4 +1,4 @@
-//! The places of the phases' results in the output of a transposed convolution.
+//! The places of the residues' results in the output of a transposed convolution.
 
 use super::part::Part;
 use crate::buffer::push;
@@ -8,7 +8,7 @@ use crate::threads::Threads;
 
 /// Elements of the output that a task moves and finishes. They fit in the L2 cache.
 const TASK: usize = 1 << 15;
-/// The most phases that are moved together.
+/// The most residues that are moved together.
 const TOGETHER: usize = 4;
 
 /// The places of all results. A pixel is an element of a result in rows, or a block of channels.
@@ -20,22 +20,22 @@ pub(super) struct Places {
     strides: [usize; 2],
     /// Sorted by their rows and columns.
     sources: Vec<Source>,
-    /// Whether the phases cover the output.
+    /// Whether the residues cover the output.
     is_covered: bool,
 }
 
-/// The result of one pair of phases.
+/// The result of one pair of residues.
 struct Source {
     /// The first row of the output.
     line: usize,
     /// The first column of the output, and the number of columns.
     column: usize,
     count: usize,
-    /// Where the results of the part begin, the number of its phases, and which of them this is.
+    /// Where the results of the part begin, the number of its residues, and which of them this is.
     part: usize,
-    phases: usize,
-    phase: usize,
-    /// The adjacent planes of this phase.
+    residues: usize,
+    residue: usize,
+    /// The adjacent planes of this residue.
     together: usize,
     /// The size of a plane of the part, the length of its rows, and where in a plane the first row of the output is.
     plane: usize,
@@ -44,16 +44,16 @@ struct Source {
 }
 
 impl Source {
-    /// Where the pixels of this phase begin for a plane of the output.
+    /// Where the pixels of this residue begin for a plane of the output.
     fn start(&self, plane: usize) -> usize {
         let (group, place) = (plane / self.together, plane % self.together);
-        let plane = (group * self.phases + self.phase) * self.together + place;
+        let plane = (group * self.residues + self.residue) * self.together + place;
         self.part + plane * self.plane + self.first
     }
 }
 
 impl Places {
-    /// The places for parts whose results, `[N, planes of each phase…, rows, columns]`, follow each other. `planes` is
+    /// The places for parts whose results, `[N, planes of each residue…, rows, columns]`, follow each other. `planes` is
     /// the number of planes of an image in the output.
     pub fn new(shape: &Shape, parts: &[Part], planes: usize) -> Places {
         let (output, strides) = (shape.output, shape.strides);
@@ -61,8 +61,8 @@ impl Places {
         let (mut covered, mut pixels) = (0, 0);
         for part in parts {
             let [(top, height), (left, width)] = [0, 1].map(|axis| part.rows(shape, axis));
-            for phase in 0..part.phases() {
-                let [y, x] = part.pair(phase);
+            for residue in 0..part.residues() {
+                let [y, x] = part.pair(residue);
                 let ((line, rows), (column, count)) = (y.outputs(shape, 0), x.outputs(shape, 1));
                 if rows == 0 || count == 0 {
                     continue;
@@ -73,8 +73,8 @@ impl Places {
                     column,
                     count,
                     part: pixels,
-                    phases: part.phases(),
-                    phase,
+                    residues: part.residues(),
+                    residue,
                     together: part.together(shape),
                     plane: height * width,
                     row: width,
@@ -141,11 +141,11 @@ impl Places {
     }
 }
 
-/// Some rows of one phase in a plane.
+/// Some rows of one residue in a plane.
 struct Rows<'a> {
     places: &'a Places,
     plane: usize,
-    /// The number of earlier rows of this phase.
+    /// The number of earlier rows of this residue.
     skipped: usize,
     /// The first row.
     first: usize,

@@ -160,11 +160,11 @@ fn weights_packed_for_other_sizes() {
 }
 
 #[test]
-fn phases_are_merged_where_this_saves_reads() {
+fn residues_are_merged_where_this_saves_reads() {
     let of = |channels, outputs, groups, shape| Shape { channels, outputs, groups, ..shape };
     let double = |size| transposed([size, size], [2, 2], [2, 2], [0, 0], [0, 0]);
     for blocking in Isa::available().filter(|&isa| isa != Isa::SCALAR).map(Blocking::largest) {
-        // With AVX2, conversions take less time, and depthwise phases run on blocks within the step.
+        // With AVX2, conversions take less time, and depthwise residues run on blocks within the step.
         let is_depthwise_merged = blocking.isa().level() == Level::Avx512;
         let merged = |shape: &Shape, result: ImageLayout| {
             let case = ConvCase::transposed(blocking, shape, true);

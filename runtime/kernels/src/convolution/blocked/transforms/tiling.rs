@@ -28,18 +28,18 @@ impl Tiling {
 
     /// The first output of a tile, if tiles whose outputs are equal modulo the dilation are adjacent. The inputs of these
     /// tiles overlap.
-    pub fn by_phase(&self, tile: usize) -> usize {
+    pub fn by_residue(&self, tile: usize) -> usize {
         if self.dilation == 1 {
             return tile * self.size;
         }
-        // The first phases have a tile in the last, smaller group; the other phases do not.
+        // The first residues have a tile in the last, smaller group; the other residues do not.
         let (groups, more) = (self.tiles() / self.dilation, self.tiles() % self.dilation);
         let in_more = more * (groups + 1);
-        let (phase, group) = match tile.checked_sub(in_more) {
+        let (residue, group) = match tile.checked_sub(in_more) {
             None => (tile / (groups + 1), tile % (groups + 1)),
             Some(rest) => (more + rest / groups, rest % groups),
         };
-        group * self.size * self.dilation + phase
+        group * self.size * self.dilation + residue
     }
 
     /// The number of a tile's outputs, from its first one.
@@ -73,7 +73,7 @@ mod tests {
     fn tiles_cover_every_output_once() {
         for (size, length, dilation) in [(4, 30, 1), (4, 32, 8), (2, 33, 8), (4, 70, 9), (2, 5, 9), (4, 100, 13)] {
             let tiling = Tiling { size, length, dilation };
-            for first in [Tiling::by_group, Tiling::by_phase] {
+            for first in [Tiling::by_group, Tiling::by_residue] {
                 let mut found: Vec<usize> = (0..tiling.tiles())
                     .map(|tile| first(&tiling, tile))
                     .flat_map(|first| (0..tiling.outputs(first)).map(move |i| first + i * dilation))

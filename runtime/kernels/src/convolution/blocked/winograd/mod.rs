@@ -102,7 +102,7 @@ impl Squares<'_> {
         // SAFETY: these pixels belong to this part's tiles.
         let finish = |run: &Range<usize>| unsafe { self.convolution.finish(image, block, run.start, run.len()) };
         for row in tiles.start / columns..tiles.end.div_ceil(columns) {
-            let first = down.by_phase(row);
+            let first = down.by_residue(row);
             let some = tiles.start.saturating_sub(row * columns)..(tiles.end - row * columns).min(columns);
             for y in (0..down.outputs(first)).map(|i| first + i * down.dilation) {
                 across.runs(some.clone(), |next| {

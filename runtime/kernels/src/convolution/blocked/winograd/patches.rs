@@ -11,7 +11,7 @@ use crate::vector::Vector;
 /// A pixel outside the image.
 static ZEROS: [f32; Blocking::MOST] = [0.0; Blocking::MOST];
 
-/// A convolution in square tiles of outputs. Tiles are numbered row by row: by phase down, and by group across.
+/// A convolution in square tiles of outputs. Tiles are numbered row by row: by residue down, and by group across.
 pub(super) struct Squares<'a> {
     pub convolution: &'a Convolution<'a>,
     pub tile: Tile,
@@ -35,7 +35,7 @@ impl Patches<'_> {
         let [down, across] = &self.work.axes;
         let [mut row, mut column] = [self.tiles.start / self.columns, self.tiles.start % self.columns];
         self.tiles.clone().map(move |_| {
-            let first = [down.by_phase(row), across.by_group(column)];
+            let first = [down.by_residue(row), across.by_group(column)];
             [row, column] = if column + 1 == self.columns { [row + 1, 0] } else { [row, column + 1] };
             first
         })

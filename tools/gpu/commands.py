@@ -1,4 +1,4 @@
-"""The three calls: their sections, and the time limit and execution of each section."""
+"""The three commands: their sections, and the time limit and execution of each section."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a call: a module of this package, its time limit, and the number of checks that share a process."""
+    """A part of a command: a module of this package, its time limit, and the number of checks that share a process."""
 
     title: str
     work: str
@@ -28,8 +28,8 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Call:
-    """Sections in order. With `stops`, the call ends at the first failed check."""
+class Command:
+    """Sections in order. With `stops`, the command ends at the first failed check."""
 
     name: str
     sections: tuple[Section, ...]
@@ -41,7 +41,7 @@ class Call:
         return sum(section.seconds for section in self.sections)
 
 
-SMOKE = Call(
+SMOKE = Command(
     "smoke",
     (
         Section("The first result", "opening", 40, patience=40),
@@ -52,7 +52,7 @@ SMOKE = Call(
     ),
     stops=True,
 )
-COMPARE = Call(
+COMPARE = Command(
     "compare",
     (
         Section("Operators", "operators", 85, together=10_000),
@@ -62,7 +62,7 @@ COMPARE = Call(
         Section("torch.compile", "compiled", 105, patience=100, is_optional=True),
     ),
 )
-TUNE = Call(
+TUNE = Command(
     "tune",
     (
         Section("Kernels by name", "kernels", 60, patience=45),
@@ -72,28 +72,31 @@ TUNE = Call(
         Section("compute-sanitizer", "sanitizer", 175, patience=175),
     ),
 )
-CALLS = {call.name: call for call in (SMOKE, COMPARE, TUNE)}
+COMMANDS = {command.name: command for command in (SMOKE, COMPARE, TUNE)}
 
 
-def perform(call: Call, setting: Setting, report: Report, seconds: float, say: Say) -> bool:
-    """Runs a call's sections, each with its time and the time that earlier ones left. Returns whether it completed."""
+def perform(command: Command, setting: Setting, report: Report, seconds: float, say: Say) -> bool:
+    """Runs a command's sections, each with its time and the time that earlier ones left.
+
+    Returns whether it completed.
+    """
     deadline = time.monotonic()
     is_whole = True
-    for section, part in zip(call.sections, report.parts, strict=True):
+    for section, part in zip(command.sections, report.parts, strict=True):
         if not is_whole:
             say(f"\n✗ {section.title}: {part.missing}")
             continue
-        deadline += section.seconds * seconds / call.seconds
+        deadline += section.seconds * seconds / command.seconds
         say(f"\n## {section.title}\n")
         start = time.monotonic()
         found = every_result(section, replace(setting, deadline=deadline), report, part)
-        is_whole = shown(found, report, part, say, call.stops)
+        is_whole = shown(found, report, part, say, command.stops)
         report.end(part, time.monotonic() - start)
     return is_whole
 
 
 def shown(results: Iterator[Result], report: Report, part: Part, say: Say, stops: bool) -> bool:
-    """Reports and prints the results of a section. Returns `False` if one failed and the call stops there."""
+    """Reports and prints the results of a section. Returns `False` if one failed and the command stops there."""
     late: list[Result] = []
     for result in results:
         report.put(part, result)
@@ -144,9 +147,9 @@ def without_time(result: Result) -> Result:
     return {**result, "verdict": "left out", "note": f"not run: {TIME_WAS_UP}"}
 
 
-def parts(call: Call) -> list[Part]:
-    """The parts of a call's report."""
-    return [Part(section.title, importlib.import_module(f"gpu.{section.work}").lines) for section in call.sections]
+def parts(command: Command) -> list[Part]:
+    """The parts of a command's report."""
+    return [Part(section.title, importlib.import_module(f"gpu.{section.work}").lines) for section in command.sections]
 
 
 def marked(report: Report) -> str:
