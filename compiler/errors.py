@@ -145,12 +145,12 @@ PAGES = {
         "operator, the message gives the reason: run this part of the model in onnxruntime.",
     ),
     "CC0401": Page(
-        "All inputs of a node are constants, and its computation fails. For example, the node converts a string that "
-        "is not a number. CC0210 is for another case: the operator does not accept a number in a constant input, such "
-        "as an index out of range or an integer divisor of 0. All inputs may then be constants too. With "
-        "`--no-optimize`, the compiler computes only nodes with small tensors of integers or booleans, such as shapes "
-        "and axes. A run computes the other nodes, and fails if the computation of one of them fails. A node in a "
-        "branch or a loop may never run. For such a node, the compiler reports a near miss instead of an error.",
+        "All inputs of a node are constants, and its computation fails: for example, a string is not a number. Two "
+        "similar cases differ. A number that the operator does not accept, such as an integer divisor of 0 or an "
+        "index out of range, is CC0210. A result that is not finite is no error: 1.0 / 0.0 and the inverse of a "
+        "singular matrix are infinite or NaN, as in onnxruntime. With `--no-optimize`, the compiler computes only "
+        "small integers and booleans, such as shapes and axes. A run computes the other nodes, and may fail. A node "
+        "in a branch or a loop may never run, so the compiler reports a near miss instead of an error.",
         "Check the constants of the nodes that the error names. onnxruntime would fail there as well.",
     ),
     "CC0402": Page(

@@ -228,8 +228,8 @@ def test_an_interrupt_keeps_this_call_and_the_one_before(
         _, errors = process.communicate(timeout=SOON)
         assert process.returncode == 130
         assert errors == (
-            f"\nInterrupted: {tmp_path}/cuda-compare.md and cuda-compare.json keep the finished results; the command can "
-            "be run again. The former results are in cuda-compare.previous.md and cuda-compare.previous.json.\n"
+            f"\nInterrupted: {tmp_path}/cuda-compare.md and cuda-compare.json keep the finished results; the command "
+            "can be run again. The former results are in cuda-compare.previous.md and cuda-compare.previous.json.\n"
         )
         assert check_whole(tmp_path, "compare")["wrong"]
         assert [(tmp_path / f"cuda-compare.previous.{kind}").read_bytes() for kind in ("md", "json")] == pages

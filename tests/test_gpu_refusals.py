@@ -1,4 +1,4 @@
-"""Reasons why a command on a GPU does not start: it prints one sentence, returns the exit code 2, and writes nothing."""
+"""Reasons why a command on a GPU does not start: it prints a sentence, returns the exit code 2, and writes nothing."""
 
 from __future__ import annotations
 

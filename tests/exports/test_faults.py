@@ -1,4 +1,4 @@
-"""The faults of PyTorch's exporters that the pages of layers list: the check finds each, and names its module and line."""
+"""The faults of PyTorch's exporters on the pages of layers: the check finds each, and names its module and line."""
 
 from __future__ import annotations
 
