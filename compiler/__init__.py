@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from compiler import dynamo as dynamo
     from compiler import ort as ort
     from compiler import ray as ray
-    from compiler.accuracy.choice import choose_precision as choose_precision
     from compiler.accuracy.exported import export as export
+    from compiler.accuracy.precision_choice import choose_precision as choose_precision
     from compiler.accuracy.verify import verify as verify
     from compiler.custom import custom_op as custom_op
     from compiler.errors import CompileError as CompileError
@@ -40,7 +40,7 @@ else:  # otherwise any misspelled name would have a type
         __name__,
         {
             "": ("backend", "batch", "dynamo", "ort", "ray"),
-            "accuracy.choice": ("choose_precision",),
+            "accuracy.precision_choice": ("choose_precision",),
             "accuracy.exported": ("export",),
             "accuracy.verify": ("verify",),
             "custom": ("custom_op",),

@@ -12,7 +12,7 @@ from compiler.bench.timing import Timing
 from compiler.bench.turns import Times, Turns
 from compiler.processes.child import Channel
 from compiler.processes.fresh import in_fresh_process
-from compiler.zoo.asked import Bench
+from compiler.zoo.task_arguments import Bench
 from tests.tasks import HANGING, allocate
 
 __all__ = ["bench_or_end"]

@@ -17,8 +17,8 @@ from compiler.errors import InputError
 from compiler.processes.child import Channel
 from compiler.processes.fresh import in_fresh_process
 from compiler.zoo import tasks
-from compiler.zoo.asked import Check, Measure, Profile, Time
 from compiler.zoo.outcome import Outcome, variants
+from compiler.zoo.task_arguments import Check, Measure, Profile, Time
 from tests.running import wait_for
 
 HANGING = 600.0

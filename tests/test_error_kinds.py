@@ -13,7 +13,7 @@ import pytest
 import compiler
 from compiler import DeviceError, PlanError, RunError, _runtime
 from compiler.cli.failure import Failed, report
-from compiler.cli.given import Given
+from compiler.cli.input_options import Given
 from compiler.errors import ErrorKind
 from compiler.plan import Plan
 from compiler.plan.plan import TensorInfo

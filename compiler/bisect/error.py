@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from compiler.accuracy.compare import Report
 from compiler.accuracy.layerwise import Layer, compare_layers, compare_plans
-from compiler.accuracy.older import PlanJudge
+from compiler.accuracy.older_plan import PlanJudge
 from compiler.accuracy.run_inputs import made_for
 from compiler.accuracy.verify import Given, Judge, random_outputs
 from compiler.accuracy.yardstick import MOST_ERROR

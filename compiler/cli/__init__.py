@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from compiler.cli.group import Group
+from compiler.cli.command_group import Group
 from compiler.cli.streams import StreamError, echo, replace_unknown
 from compiler.cli.verbose import VERBOSE
 from compiler.errors import program as program_name

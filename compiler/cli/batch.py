@@ -16,7 +16,7 @@ import click
 from compiler.cli import arguments
 from compiler.cli.custom import custom_option
 from compiler.cli.failure import Failed
-from compiler.cli.grouped import grouped
+from compiler.cli.option_groups import grouped
 from compiler.cli.output import console, errors, json_option, print_json
 from compiler.cli.progress import Rows
 from compiler.cli.renamed import Verb

@@ -12,20 +12,20 @@ import click
 from compiler.bench.effort import Effort
 from compiler.cli import arguments
 from compiler.cli.cases import ChosenCases, FileCase, case_options
-from compiler.cli.ended import exit_code, show_problems
 from compiler.cli.failure import error_data
 from compiler.cli.folder import lone_runner_options
-from compiler.cli.grouped import grouped
+from compiler.cli.option_groups import grouped
 from compiler.cli.output import console, json_option, print_json, working, write_text
 from compiler.cli.progress import Models
 from compiler.cli.renamed import Verb
+from compiler.cli.zoo_problems import exit_code, show_problems
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from compiler.bench.timing import Timing
-    from compiler.zoo.asked import Bench
-    from compiler.zoo.benched import Benched
+    from compiler.zoo.bench_folder import Benched
+    from compiler.zoo.task_arguments import Bench
     from compiler.zoo.task_runs import TaskSettings
 
 
@@ -135,7 +135,7 @@ def command(
 def _timed(asked: Sequence[Bench], settings: TaskSettings) -> list[Benched]:
     """Time a single file in this process, and several models in a process each."""
     from compiler.processes.run import Limits
-    from compiler.zoo.benched import benched, benched_here
+    from compiler.zoo.bench_folder import benched, benched_here
 
     if len(asked) == 1 and asked[0].own and settings.limits == Limits() and settings.results is None:
         with working(asked[0].entry.name):

@@ -11,8 +11,8 @@ import click
 from compiler.cli import arguments
 from compiler.cli.failure import Failed
 from compiler.cli.folder import cache_option, entries_of, only_option
-from compiler.cli.given import Given, input_option, size_option
-from compiler.cli.grouped import grouped
+from compiler.cli.input_options import Given, input_option, size_option
+from compiler.cli.option_groups import grouped
 from compiler.errors import Error
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from compiler import Options, Plan, TensorInfo
     from compiler.bench.effort import Effort
     from compiler.bench.engines import Case
-    from compiler.zoo.asked import Bench
-    from compiler.zoo.compiling import Compiling
+    from compiler.zoo.compile_options import Compiling
+    from compiler.zoo.task_arguments import Bench
     from compiler.zoo.task_runs import TaskSettings
 
 __all__ = ["ChosenCases", "FileCase", "case_options"]
@@ -120,8 +120,8 @@ class ChosenCases:
     def asked(self, files: tuple[Path, ...], device: str, effort: Effort, settings: TaskSettings) -> list[Bench]:
         """The cases of the files and of the folder, to time on a device."""
         from compiler.bench.engines import installed_version
-        from compiler.zoo.asked import Bench
         from compiler.zoo.index import Entry
+        from compiler.zoo.task_arguments import Bench
 
         own = self._file_cases(files, settings.compiling)
         entries = entries_of(self.zoo, self.only, settings, self.cache) if self.zoo else []

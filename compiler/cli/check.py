@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from compiler.cli import arguments, custom
-from compiler.cli.compiling import CompilingWithSizes, sizes_and_compiling_option
+from compiler.cli.compile_options import CompilingWithSizes, sizes_and_compiling_option
 from compiler.cli.failure import diagnostic_data, show_diagnostics
 from compiler.cli.output import RIGHT, UNKNOWN, WRONG, Cell, console, errors, json_option, print_json, table, working
 from compiler.cli.renamed import Verb

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from compiler.cli import arguments, choice, custom, factory, quantized, states, volumes
-from compiler.cli.given import Given, given_options
-from compiler.cli.grouped import grouped
+from compiler.cli import arguments, auto_precision, custom, factory, quantized, states, volumes
+from compiler.cli.input_options import Given, given_options
+from compiler.cli.option_groups import grouped
 from compiler.cli.output import console, errors, json_option, megabytes, print_json, table, working
 from compiler.cli.renamed import Verb
 from compiler.cli.report import Reporting, pass_summary, report_options, show_verified, verified_data
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from compiler import Options, Plan
-    from compiler.accuracy.choice import Choice
+    from compiler.accuracy.precision_choice import Choice
     from compiler.options import Precision
     from compiler.plan.state import Asked
     from compiler.rewrite.report import PassReport
@@ -141,7 +141,7 @@ compiler_options = grouped(
         "be repeated."
     ),
     quantized.weights_options,
-    choice.loss_option,
+    auto_precision.loss_option,
     volumes.lower_option(
         "Replace operators of three spatial dimensions with 2-D ones, and list how many nodes, bytes and multiply-adds "
         "this adds. Without this option, the compiler refuses such operators."
@@ -241,7 +241,7 @@ def _compiled(
     """The plan, the seconds of its compilation, and the choice of `--precision auto`."""
     import compiler
 
-    made = None if chosen.max_loss is None else choice.choose(file, options, chosen.max_loss, given)
+    made = None if chosen.max_loss is None else auto_precision.choose(file, options, chosen.max_loss, given)
     start = time.perf_counter()
     with working(f"compiling {model}"):
         plan = compiler.compile(file, options if made is None else made.options)
@@ -298,7 +298,7 @@ def _check_names(chosen: Iterable[str], option: str) -> None:
 
 def _facts(plan: Plan, record: Record, made: Choice | None) -> dict[str, Any]:
     return {
-        **({} if made is None else {"choice": choice.choice_data(made)}),
+        **({} if made is None else {"choice": auto_precision.choice_data(made)}),
         "bytes": len(plan.data),
         "steps": dict(_steps(plan)),
         "state": [asdict(pair) for pair in plan.state],
@@ -337,7 +337,7 @@ def _show(plan: Plan, record: Record, made: Choice | None) -> None:
     volumes.show_prices([report for report, _ in record.passes])
     custom.show_custom_ops(plan.custom_ops)
     if made is not None:
-        choice.show_choice(made)
+        auto_precision.show_choice(made)
     before = next((report.nodes_before for report, _ in record.passes if report.name != "load"), 0)
     steps = _steps(plan)
     kinds = ", ".join(f"{count} {name}" for name, count in steps.most_common())

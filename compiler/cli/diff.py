@@ -10,8 +10,8 @@ import click
 
 from compiler.cli import arguments
 from compiler.cli.custom import custom_option
-from compiler.cli.given import Given, input_option, seed_option, size_option
-from compiler.cli.grouped import grouped
+from compiler.cli.input_options import Given, input_option, seed_option, size_option
+from compiler.cli.option_groups import grouped
 from compiler.cli.output import json_option, print_json, working, write_text
 from compiler.cli.renamed import Verb
 from compiler.cli.streams import encodable

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from compiler.cli.ended import given_options
 from compiler.cli.output import errors
+from compiler.cli.zoo_problems import given_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

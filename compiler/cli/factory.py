@@ -17,7 +17,7 @@ import click
 
 from compiler.cli import arguments
 from compiler.cli.failure import Failed
-from compiler.cli.grouped import grouped
+from compiler.cli.option_groups import grouped
 from compiler.cli.output import console, errors, working
 from compiler.cli.verbose import is_verbose
 

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compiler.cli import arguments
-from compiler.cli.compiling import compiling_option
+from compiler.cli.compile_options import compiling_option
 from compiler.cli.custom import custom_option
 from compiler.cli.failure import Failed
-from compiler.cli.grouped import grouped
+from compiler.cli.option_groups import grouped
 from compiler.zoo.download import CACHE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from compiler.zoo.baseline import KnownDifference
-    from compiler.zoo.compiling import Compiling
+    from compiler.zoo.compile_options import Compiling
     from compiler.zoo.facts import KnownFacts
     from compiler.zoo.index import Entry
     from compiler.zoo.task_runs import TaskSettings
@@ -173,7 +173,7 @@ def entries_of(
     A file of measures adds to those of the models.
     """
     from compiler.zoo.index import read_index
-    from compiler.zoo.measures import with_measures
+    from compiler.zoo.measures_file import with_measures
     from compiler.zoo.results import Results
     from compiler.zoo.select import FAILED, selected
 

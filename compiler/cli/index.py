@@ -8,7 +8,7 @@ import click
 
 from compiler.cli import arguments
 from compiler.cli.failure import Failed
-from compiler.cli.given import seed_option, size_option
+from compiler.cli.input_options import seed_option, size_option
 from compiler.cli.output import console, errors, json_option, print_json, working
 from compiler.cli.renamed import Verb
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compiler.cli import arguments, custom
-from compiler.cli.given import Given, size_option
-from compiler.cli.grouped import grouped
+from compiler.cli.input_options import Given, size_option
+from compiler.cli.option_groups import grouped
 from compiler.cli.output import console, errors, json_option, megabytes, print_json, shape_text, table, working
 from compiler.cli.renamed import Verb
 from compiler.cli.streams import echo

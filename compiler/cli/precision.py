@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compiler.cli import arguments
-from compiler.cli.ended import exit_code, show_problems
 from compiler.cli.folder import Selection, folder_options, runner_options
 from compiler.cli.output import Cell, console, json_option, markdown, print_json, table, write_text
 from compiler.cli.progress import Models
 from compiler.cli.renamed import Verb
+from compiler.cli.zoo_problems import exit_code, show_problems
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

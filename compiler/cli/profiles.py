@@ -33,7 +33,7 @@ def check_profile(settings: TaskSettings) -> None:
 
 def profiled(found: Iterable[CaseOutcome], settings: TaskSettings) -> dict[str, Ending]:
     """How the profile of each model that has a plan ended, with a report of progress."""
-    from compiler.zoo.profiled import profiles
+    from compiler.zoo.profile_folder import profiles
 
     cases = [each.case for each in found if each.facts is not None and each.facts.has_plan]
     if not cases:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compiler.cli import arguments
-from compiler.cli.grouped import grouped
+from compiler.cli.option_groups import grouped
 from compiler.cli.output import console, shape_text, working, write_text
 from compiler.cli.streams import encodable
 from compiler.cli.verify import output_data
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from compiler import Plan
     from compiler.accuracy.compare import Report
-    from compiler.cli.given import Given
+    from compiler.cli.input_options import Given
     from compiler.rewrite.report import PassReport
 
 __all__ = ["Reporting", "pass_summary", "report_options", "show_verified", "verified_data"]
@@ -62,7 +62,7 @@ class Reporting:
         import compiler
         from compiler.page.report import Compilation, report_data
         from compiler.page.write import html_of
-        from compiler.zoo.profile import profile_of
+        from compiler.zoo.profile_model import profile_of
 
         session = compiler.load(plan)
         inputs = given.arrays(session.inputs) if self.runs else {}

@@ -13,8 +13,8 @@ import numpy as np
 from compiler import array_files
 from compiler.atomic_files import write_whole
 from compiler.cli import arguments, custom, states
-from compiler.cli.given import Given, given_options
-from compiler.cli.grouped import grouped
+from compiler.cli.input_options import Given, given_options
+from compiler.cli.option_groups import grouped
 from compiler.cli.output import console, json_option, print_json, shape_text, table, working
 from compiler.cli.renamed import Verb
 from compiler.cli.tables.placement import show_missing

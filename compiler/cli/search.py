@@ -14,8 +14,8 @@ from compiler.cli import arguments
 from compiler.cli.custom import custom_option
 from compiler.cli.failure import Failed
 from compiler.cli.folder import known_facts
-from compiler.cli.given import Given, input_option, seed_option, size_option
-from compiler.cli.grouped import grouped
+from compiler.cli.input_options import Given, input_option, seed_option, size_option
+from compiler.cli.option_groups import grouped
 from compiler.cli.output import errors
 from compiler.cli.volumes import lower_when_compiling
 

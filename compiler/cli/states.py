@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from compiler.cli.given import Given
+from compiler.cli.input_options import Given
 from compiler.cli.output import table
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from compiler.zoo.index import Entry
     from compiler.zoo.pace import Pace, StartClass
     from compiler.zoo.task_runs import TaskSettings
-    from compiler.zoo.timed import Timed
+    from compiler.zoo.time_folder import Timed
 
 __all__ = ["check_time", "measured", "show_times", "time_option"]
 
@@ -42,7 +42,7 @@ def measured(
     checked: Mapping[Entry, Facts], settings: TaskSettings, known: KnownFacts | None = None
 ) -> dict[str, Timed]:
     """The times of the models that have a plan, with a report of progress. The facts are those of pinned shapes."""
-    from compiler.zoo.timed import times
+    from compiler.zoo.time_folder import times
 
     with Models("time", settings.results) as progress:
         return times(checked, settings, progress, known)

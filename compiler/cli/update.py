@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import click
 
 from compiler.cli import arguments
-from compiler.cli.ended import exit_code, show_problems
 from compiler.cli.folder import (
     Selection,
     folder_options,
@@ -18,11 +17,12 @@ from compiler.cli.folder import (
     measures_option,
     runner_options,
 )
-from compiler.cli.grouped import grouped
+from compiler.cli.option_groups import grouped
 from compiler.cli.output import console, json_option, print_json
 from compiler.cli.progress import Models
 from compiler.cli.renamed import Verb
 from compiler.cli.times import check_time, measured, show_times, time_option
+from compiler.cli.zoo_problems import exit_code, show_problems
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from compiler.zoo.facts import KnownFacts
     from compiler.zoo.renewal import Renewal
     from compiler.zoo.task_runs import TaskSettings
-    from compiler.zoo.timed import Timed
+    from compiler.zoo.time_folder import Timed
 
 
 @dataclass(frozen=True)
@@ -96,14 +96,14 @@ class Renewed:
     @property
     def failed(self) -> dict[str, str]:
         """The models that could not be checked or timed, and why not."""
-        from compiler.zoo.timed import time_problems
+        from compiler.zoo.time_folder import time_problems
 
         return {name: each.problem for name, each in self.found.items() if each.problem} | time_problems(self.times)
 
     @property
     def endings(self) -> dict[str, Ending]:
         """How the process of each model ended. If a model could not be timed, the end of its measurement counts."""
-        from compiler.zoo.timed import time_problems
+        from compiler.zoo.time_folder import time_problems
 
         untimed = time_problems(self.times)
         return {name: (self.times if name in untimed else self.found)[name].ending for name in self.found}
@@ -212,7 +212,7 @@ def _renew_facts(
     """Write the file of facts, and return what has changed in it. A time has changed if it left its band."""
     from compiler.zoo.drift import drifts, renewed_facts, time_drifts
     from compiler.zoo.facts_file import write_facts
-    from compiler.zoo.timed import with_times
+    from compiler.zoo.time_folder import with_times
 
     facts = with_times({name: dict(each.facts) for name, each in found.items()}, times)
     write_facts(path, renewed_facts(known, facts, only))

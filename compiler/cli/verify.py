@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compiler.cli import arguments
-from compiler.cli.compiling import compiling_option
+from compiler.cli.compile_options import compiling_option
 from compiler.cli.custom import custom_option
 from compiler.cli.failure import Failed
-from compiler.cli.given import Given, given_options
+from compiler.cli.input_options import Given, given_options
 from compiler.cli.output import (
     NEAR,
     RIGHT,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from compiler import Plan
     from compiler.accuracy.compare import Comparison, Report
     from compiler.accuracy.layerwise import Layer
-    from compiler.zoo.compiling import Compiling
+    from compiler.zoo.compile_options import Compiling
 
 MARKS = {
     "equal": RIGHT,

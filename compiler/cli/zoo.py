@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 from compiler.cli import compare, fetch, github, index, page, precision, slice, update
-from compiler.cli.checking import Checking, checking_options
-from compiler.cli.ended import exit_code
+from compiler.cli.command_group import Group
 from compiler.cli.folder import Selection, folder_options, runner_options
-from compiler.cli.group import Group
 from compiler.cli.output import json_option
 from compiler.cli.renamed import Verb
+from compiler.cli.zoo_options import Checking, checking_options
+from compiler.cli.zoo_problems import exit_code
 
 if TYPE_CHECKING:
     from compiler.zoo.task_runs import TaskSettings

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from compiler.zoo.asked import Profile
 from compiler.zoo.pace import TIME, Pace
 from compiler.zoo.records import PRECISION, ResultName, records_of
 from compiler.zoo.results import ending_of
+from compiler.zoo.task_arguments import Profile
 
 if TYPE_CHECKING:
     from compiler.zoo.facts import Facts

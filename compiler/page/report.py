@@ -27,7 +27,7 @@ __all__ = ["Compilation", "report_data"]
 class Compilation:
     """A compilation: its `passes` with their times in seconds, and its plan in a session.
 
-    `profile` holds the times of the steps (`compiler.zoo.profile.profile_of`), and `verified` the comparison with
+    `profile` holds the times of the steps (`compiler.zoo.profile_model.profile_of`), and `verified` the comparison with
     onnxruntime; `None` if nobody asked for them. `inputs` describes the inputs of both in words.
     """
 

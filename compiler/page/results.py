@@ -8,12 +8,12 @@ from compiler.accuracy.precision import Errors
 from compiler.atomic_files import write_whole
 from compiler.page.history import Run, history_of, level_of, milliseconds_of
 from compiler.page.write import html_of
-from compiler.zoo.asked import Check, Profile
-from compiler.zoo.judge import outcomes_of
 from compiler.zoo.outcome import SHAPES, Result, variants
-from compiler.zoo.profile import COLUMNS
+from compiler.zoo.outcome_judgment import outcomes_of
+from compiler.zoo.profile_model import COLUMNS
 from compiler.zoo.records import PRECISION, ResultName
 from compiler.zoo.results import ending_of
+from compiler.zoo.task_arguments import Check, Profile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -27,10 +27,10 @@ _KNOWN = ("op", "kernel", "program", "depth", "added", "operations", "alive_byte
 def steps_data(plan: Plan, session: Session, profile: Mapping[str, Any] | None, places: Places) -> JsonObject:
     """The steps of a session's plan, as a profile of the page of results with more fields for each step.
 
-    Without a `profile` (`compiler.zoo.profile.profile_of`), nothing is measured: `runs` and `milliseconds` are `None`,
-    and `operations` and `alive_bytes` are those of `PreparedStep`. `symbols` are the dimensions without a size. The
-    `place` of a step is its index in `places`. `inputs` and `outputs` are lists of values: a name, a type, and where an
-    input comes from.
+    Without a `profile` (`compiler.zoo.profile_model.profile_of`), nothing is measured: `runs` and `milliseconds` are
+    `None`, and `operations` and `alive_bytes` are those of `PreparedStep`. `symbols` are the dimensions without a size.
+    The `place` of a step is its index in `places`. `inputs` and `outputs` are lists of values: a name, a type, and
+    where an input comes from.
     """
     prepared = session.prepared()
     found = [

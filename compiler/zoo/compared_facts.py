@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from compiler.zoo.drift import drifts, levels_missing, time_drifts
-from compiler.zoo.timed import with_times
+from compiler.zoo.time_folder import with_times
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from compiler.zoo.drift import Drift, FactsByModel
     from compiler.zoo.facts import KnownFacts
     from compiler.zoo.suite import CaseOutcome
-    from compiler.zoo.timed import Timed
+    from compiler.zoo.time_folder import Timed
 
 __all__ = ["ComparedFacts", "compare_facts"]
 

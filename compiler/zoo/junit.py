@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from compiler.zoo.judgment import Judgment
+    from compiler.zoo.folder_judgment import Judgment
     from compiler.zoo.outcome import Shapes
 
 __all__ = ["junit"]

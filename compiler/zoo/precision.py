@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from compiler.zoo import tasks
-from compiler.zoo.asked import Measure
+from compiler.zoo.task_arguments import Measure
 from compiler.zoo.task_runs import endings_of
 
 if TYPE_CHECKING:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from compiler.accuracy.precision import Errors
-from compiler.zoo.asked import Bench, Check, Profile, Time
 from compiler.zoo.facts import Facts, facts_of_check
 from compiler.zoo.facts_file import read_facts
-from compiler.zoo.judge import outcomes_of
 from compiler.zoo.outcome import Result, together
+from compiler.zoo.outcome_judgment import outcomes_of
 from compiler.zoo.pace import TIME
 from compiler.zoo.results import ending_of, read_results
-from compiler.zoo.timed import Timed, last_measurement
+from compiler.zoo.task_arguments import Bench, Check, Profile, Time
+from compiler.zoo.time_folder import Timed, last_measurement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from compiler.zoo import tasks
-from compiler.zoo.asked import Check
 from compiler.zoo.baseline import renewed
 from compiler.zoo.facts import facts_of_check
-from compiler.zoo.judge import outcomes_of
 from compiler.zoo.outcome import ENDED_EARLY, SHAPES, together
+from compiler.zoo.outcome_judgment import outcomes_of
+from compiler.zoo.task_arguments import Check
 from compiler.zoo.task_runs import endings_of
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from compiler.processes.run import Limits
-    from compiler.zoo.asked import Asked
+    from compiler.zoo.task_arguments import Asked
 
 __all__ = ["Results", "ending_of", "read_results"]
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from compiler.processes.run import Limits
 from compiler.zoo import tasks
-from compiler.zoo.asked import Check
 from compiler.zoo.index import Entry, read_index
-from compiler.zoo.judge import judged, outcomes_of, outdated
-from compiler.zoo.measures import with_measures
+from compiler.zoo.measures_file import with_measures
 from compiler.zoo.outcome import together
+from compiler.zoo.outcome_judgment import judged, outcomes_of, outdated
 from compiler.zoo.select import selected
+from compiler.zoo.task_arguments import Check
 from compiler.zoo.task_runs import TaskSettings, endings_of
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from compiler.errors import DeviceError
 from compiler.processes.memory import is_measured
 from compiler.processes.run import Limits, run_tasks, usable_processors
-from compiler.zoo.asked import Asked
-from compiler.zoo.compiling import Compiling
+from compiler.zoo.compile_options import Compiling
 from compiler.zoo.results import Results
+from compiler.zoo.task_arguments import Asked
 from compiler.zoo.tasks import MODULES
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import click
 import pytest
 
 from compiler.cli.arguments import Device
-from compiler.cli.group import Group
+from compiler.cli.command_group import Group
 from compiler.cli.renamed import Verb
 from tests.cli.command import run, verbs
 

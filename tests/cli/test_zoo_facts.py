@@ -14,8 +14,8 @@ import pytest
 
 from compiler.processes.child import Channel
 from compiler.zoo import tasks
-from compiler.zoo.asked import Check
 from compiler.zoo.outcome import Outcome, variants
+from compiler.zoo.task_arguments import Check
 from tests.cli.command import run
 
 CONVS = """

@@ -10,9 +10,9 @@ import pytest
 
 from compiler.processes.child import Channel
 from compiler.zoo import tasks
-from compiler.zoo.asked import Profile
 from compiler.zoo.index import read_index
 from compiler.zoo.results import read_results
+from compiler.zoo.task_arguments import Profile
 from tests.cli.command import run
 from tests.tasks import check_at_once, profile_or_crash
 

@@ -14,7 +14,7 @@ from compiler import Options, Plan
 from compiler.page.report import Compilation, report_data
 from compiler.page.write import html_of
 from compiler.rewrite.report import PassReport
-from compiler.zoo.profile import profile_of
+from compiler.zoo.profile_model import profile_of
 from tests.page.elements import data_in
 
 __all__ = ["MODEL", "compiled", "data_of", "model"]

@@ -14,8 +14,8 @@ from compiler.processes.child import Channel
 from compiler.rewrite.report import PassReport
 from compiler.runtime.session import Session
 from compiler.zoo import facts
-from compiler.zoo.asked import Check
-from compiler.zoo.check import check
+from compiler.zoo.check_model import check
+from compiler.zoo.task_arguments import Check
 from tests import broken_passes
 
 _PATCH = pytest.MonkeyPatch()

@@ -10,11 +10,11 @@ import pytest
 from compiler.processes.ending import Ending
 from compiler.zoo.baseline import KnownDifference
 from compiler.zoo.compared_facts import ComparedFacts
+from compiler.zoo.folder_judgment import Judgment, stale_lines
 from compiler.zoo.index import Entry
-from compiler.zoo.judgment import Judgment, stale_lines
 from compiler.zoo.outcome import Outcome
 from compiler.zoo.suite import Case, CaseOutcome
-from compiler.zoo.timed import Timed
+from compiler.zoo.time_folder import Timed
 
 DONE, CRASHED = Ending("done"), Ending("crashed", message="it crashed", phase="timing")
 

@@ -20,7 +20,7 @@ from compiler.zoo.agreement.task import Task, tasks_of
 from compiler.zoo.agreement.tokens import tokens
 from compiler.zoo.agreement.top import top
 from compiler.zoo.index import read_index
-from compiler.zoo.measures import with_measures
+from compiler.zoo.measures_file import with_measures
 
 
 def of(*rows: Any) -> np.ndarray[Any, Any]:

@@ -12,8 +12,7 @@ import pytest
 
 from compiler.accuracy.reference import ReferenceFailed
 from compiler.processes.child import Channel
-from compiler.zoo import tasks, timing
-from compiler.zoo.asked import Time
+from compiler.zoo import tasks, time_model
 from compiler.zoo.drift import Drift, changed_facts, changed_times, renewed_facts, time_drifts
 from compiler.zoo.facts import Facts, KnownFacts
 from compiler.zoo.facts_file import read_facts
@@ -30,6 +29,7 @@ from compiler.zoo.pace import (
     lacks_classes,
     most_allowed,
 )
+from compiler.zoo.task_arguments import Time
 from tests.cli.command import OLD
 
 
@@ -161,7 +161,7 @@ def test_a_task_has_a_name() -> None:
 
 
 def test_a_refusal_of_onnxruntime_is_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timing, "_SECONDS", 0.001)
+    monkeypatch.setattr(time_model, "_SECONDS", 0.001)
     onnx.save(onnx.parser.parse_model(OLD), tmp_path / "old.onnx")
     np.savez(tmp_path / "old.npz", x=np.ones((1, 1, 2), np.float32))
     entry, phases = Entry("old", tmp_path / "old.onnx", (tmp_path / "old.npz",)), list[Any]()

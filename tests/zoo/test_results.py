@@ -17,12 +17,12 @@ import compiler.zoo
 from compiler.processes.ending import Ending
 from compiler.processes.run import Limits
 from compiler.zoo import results
-from compiler.zoo.asked import Check, Measure
 from compiler.zoo.index import Entry
-from compiler.zoo.judge import outcomes_of
 from compiler.zoo.outcome import Outcome, variants
+from compiler.zoo.outcome_judgment import outcomes_of
 from compiler.zoo.records import read_records
 from compiler.zoo.results import Results
+from compiler.zoo.task_arguments import Check, Measure
 
 ECHO = '<ir_version: 9, opset_import: ["": 20]> echo (float[n] x) => (float[n] y) { y = Neg (x) }'
 NONE = Limits()

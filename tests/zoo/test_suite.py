@@ -18,11 +18,11 @@ import compiler.zoo
 from compiler.accuracy.compare import compare
 from compiler.accuracy.reference import Reference
 from compiler.processes.child import Channel
-from compiler.zoo import check, tasks
-from compiler.zoo.asked import Check
+from compiler.zoo import check_model, tasks
 from compiler.zoo.index import read_index
 from compiler.zoo.outcome import SHAPES, Outcome
 from compiler.zoo.remarks import of_outputs, worst_outputs
+from compiler.zoo.task_arguments import Check
 from tests.tasks import check_or_end
 
 MODELS = Path(__file__).parents[2] / "models"
@@ -95,7 +95,7 @@ def test_nothing_is_computed_twice(
 ) -> None:
     """Two of the three cases have the same shapes: one plan runs both, and onnxruntime computes each case once."""
     counts: Counter[str] = Counter()
-    compile_model, run = check.compile_stored, Reference.run
+    compile_model, run = check_model.compile_stored, Reference.run
 
     def compile_and_count(*given: Any) -> Any:
         counts["compilations"] += 1
@@ -105,7 +105,7 @@ def test_nothing_is_computed_twice(
         counts["references"] += 1
         return run(*given)
 
-    monkeypatch.setattr(check, "compile_stored", compile_and_count)
+    monkeypatch.setattr(check_model, "compile_stored", compile_and_count)
     monkeypatch.setattr(Reference, "run", run_and_count)
     assert [each.verdict for each in told_of(folder, *shapes)] == ["equal"] * 4 * len(shapes)
     assert counts == {"compilations": compilations, "references": 3}

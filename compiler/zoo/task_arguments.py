@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from compiler.bench.effort import Effort
-from compiler.zoo.compiling import Compiling
+from compiler.zoo.compile_options import Compiling
 from compiler.zoo.index import Entry
 from compiler.zoo.outcome import SHAPES
 

@@ -9,7 +9,7 @@ from compiler.bench.timing import Timing
 from compiler.processes.child import Channel
 from compiler.processes.ending import Ending
 from compiler.zoo import tasks
-from compiler.zoo.asked import Bench
+from compiler.zoo.task_arguments import Bench
 from compiler.zoo.task_runs import endings_of
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Benched:
     @classmethod
     def of(cls, asked: Bench, ending: Ending) -> Benched:
         """The result of a task."""
-        from compiler.zoo.benching import refusal_of
+        from compiler.zoo.bench_model import refusal_of
 
         timings = tuple(map(Timing.of_stored, ending.parts))
         result = ending.result if ending.kind == "done" else {"inputs": {}, "refusal": None}

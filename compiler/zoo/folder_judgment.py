@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from compiler.zoo.profiled import problem_of
-from compiler.zoo.timed import time_problems
+from compiler.zoo.profile_folder import problem_of
+from compiler.zoo.time_folder import time_problems
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from compiler.zoo.compared_facts import ComparedFacts
     from compiler.zoo.outcome import Outcome
     from compiler.zoo.suite import CaseOutcome
-    from compiler.zoo.timed import Timed
+    from compiler.zoo.time_folder import Timed
 
 __all__ = ["Judgment", "stale_lines"]
 

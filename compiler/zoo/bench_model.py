@@ -12,14 +12,14 @@ from compiler.bench.engines import PLAN
 from compiler.bench.timing import time_case
 from compiler.errors import CompileError, Diagnostic, Error, InputError, RunError
 from compiler.ir.origin import Origin
-from compiler.zoo.timing import opened
+from compiler.zoo.time_model import opened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from compiler.processes.child import Channel
     from compiler.rewrite.report import PassReport
-    from compiler.zoo.asked import Bench
+    from compiler.zoo.task_arguments import Bench
 
 __all__ = ["bench", "refusal_of"]
 

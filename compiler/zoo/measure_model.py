@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from compiler.processes.child import Channel
-    from compiler.zoo.asked import Measure
+    from compiler.zoo.task_arguments import Measure
 
 __all__ = ["measure"]
 

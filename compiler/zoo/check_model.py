@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import compiler
 from compiler.accuracy.reference import ReferenceFailed
-from compiler.accuracy.stated import Stated
+from compiler.accuracy.stated_outputs import Stated
 from compiler.accuracy.verify import Given, Judge, random_outputs
 from compiler.pipeline import compile_stored
 from compiler.zoo.facts import Facts, facts_of, joined
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from compiler.accuracy.compare import Report
     from compiler.processes.child import Channel
     from compiler.rewrite.report import PassReport
-    from compiler.zoo.asked import Check
     from compiler.zoo.index import Entry
     from compiler.zoo.outcome import Shapes
+    from compiler.zoo.task_arguments import Check
 
 __all__ = ["check"]
 

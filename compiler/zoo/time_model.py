@@ -11,15 +11,15 @@ from compiler.bench.saved import saved
 from compiler.bench.turns import time_in_turns
 from compiler.errors import Error
 from compiler.zoo.shapes import pinned
-from compiler.zoo.starting import start_times
+from compiler.zoo.time_starts import start_times
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from compiler.bench.engines import Case
     from compiler.processes.child import Channel
-    from compiler.zoo.asked import Time
     from compiler.zoo.index import Entry
+    from compiler.zoo.task_arguments import Time
 
 __all__ = ["opened", "time"]
 

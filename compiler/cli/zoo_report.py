@@ -5,14 +5,14 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from compiler.cli.ended import given_options, show_problems
 from compiler.cli.output import errors
 from compiler.cli.tables import zoo as zoo_tables
 from compiler.cli.times import show_times
+from compiler.cli.zoo_problems import given_options, show_problems
 
 if TYPE_CHECKING:
+    from compiler.zoo.folder_judgment import Judgment
     from compiler.zoo.index import Entry
-    from compiler.zoo.judgment import Judgment
     from compiler.zoo.outcome import Outcome
 
 __all__ = ["show_judgment"]

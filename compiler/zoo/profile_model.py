@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from compiler.processes.child import Channel
     from compiler.runtime.prepared import Prepared
     from compiler.runtime.session import Session
-    from compiler.zoo.asked import Profile
+    from compiler.zoo.task_arguments import Profile
 
 __all__ = ["COLUMNS", "profile", "profile_of"]
 

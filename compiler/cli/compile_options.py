@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from compiler.cli import arguments
-from compiler.cli.grouped import grouped
+from compiler.cli.option_groups import grouped
 from compiler.cli.volumes import lower_option, lower_when_compiling
-from compiler.zoo.compiling import Compiling
+from compiler.zoo.compile_options import Compiling
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

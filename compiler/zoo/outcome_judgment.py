@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
     from compiler.accuracy.compare import Verdict
     from compiler.processes.ending import Ending
-    from compiler.zoo.asked import Check
     from compiler.zoo.baseline import Expectation
     from compiler.zoo.index import Entry
     from compiler.zoo.outcome import Shapes
+    from compiler.zoo.task_arguments import Check
 
 __all__ = ["judged", "outcomes_of", "outdated"]
 

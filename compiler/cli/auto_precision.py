@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from compiler import Options
-    from compiler.accuracy.choice import Choice
-    from compiler.cli.given import Given
+    from compiler.accuracy.precision_choice import Choice
+    from compiler.cli.input_options import Given
 
 __all__ = ["choice_data", "choose", "loss_option", "show_choice"]
 
@@ -48,7 +48,7 @@ def loss_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def choose(model: Path, options: Options, max_loss: float, given: Given) -> Choice:
     """The choice for the given inputs, or for random ones."""
-    from compiler.accuracy.choice import choose_precision
+    from compiler.accuracy.precision_choice import choose_precision
     from compiler.pipeline import compile_stored
 
     quiet = replace(options, on_pass=None, on_model=None)

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from compiler.zoo import tasks
-from compiler.zoo.asked import Time
 from compiler.zoo.facts import Facts
 from compiler.zoo.pace import STARTS, TIME, Pace, is_slower
 from compiler.zoo.results import Results
+from compiler.zoo.task_arguments import Time
 from compiler.zoo.task_runs import endings_of
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import numpy as np
 from compiler import array_files
 from compiler.cli.arguments import Whole, sizes_of
 from compiler.cli.failure import Failed
-from compiler.cli.grouped import grouped
+from compiler.cli.option_groups import grouped
 from compiler.cli.output import errors, shape_text
 
 if TYPE_CHECKING:

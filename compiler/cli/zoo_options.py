@@ -10,14 +10,14 @@ import click
 
 from compiler.atomic_files import write_whole
 from compiler.cli import arguments, github
-from compiler.cli.checked import show_judgment
 from compiler.cli.drifts import show_drifts
 from compiler.cli.folder import known_differences, known_facts, measures_option
-from compiler.cli.grouped import grouped
+from compiler.cli.option_groups import grouped
 from compiler.cli.output import console, print_json, write_text
 from compiler.cli.profiles import check_profile, profile_option, profiled
 from compiler.cli.progress import Models
 from compiler.cli.times import check_time, measured, time_option
+from compiler.cli.zoo_report import show_judgment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from compiler.cli.folder import Selection
     from compiler.zoo.baseline import KnownDifference
     from compiler.zoo.facts import KnownFacts
-    from compiler.zoo.judgment import Judgment
+    from compiler.zoo.folder_judgment import Judgment
     from compiler.zoo.outcome import Shapes
     from compiler.zoo.suite import CaseOutcome
     from compiler.zoo.task_runs import TaskSettings
@@ -89,7 +89,7 @@ class Checking:
     ) -> Judgment:
         """The judgment on the outcomes for a kind of shapes, after the measurements."""
         from compiler.zoo.compared_facts import ComparedFacts, compare_facts
-        from compiler.zoo.judgment import Judgment, stale_lines
+        from compiler.zoo.folder_judgment import Judgment, stale_lines
 
         pinned = [each for each in found if each.case.shapes == "pinned"]
         whole = {each.case.entry: each.facts for each in pinned if each.facts is not None}
