@@ -105,9 +105,9 @@ def command(
     \b
     ✓  equal: each element is within its tolerance, which is the sum of two numbers. The first is a fraction
        (--tolerance) of the largest element of the same group. The second is one rounding step of the output's largest
-       element. The sum counts at most as the same fraction of the output's largest element. Elements of one group have
-       comparable magnitudes: the scores of boxes are one group, and their coordinates another. Integers, strings and
-       booleans are identical.
+       element. The tolerance is never larger than the same fraction of the output's largest element. Elements of one
+       group have comparable magnitudes: the scores of boxes are one group, and their coordinates another. Integers,
+       strings and booleans are identical.
     ≈  uncertain: onnxruntime's results with and without its optimizations differ by more than the tolerance. This
        difference is the reference noise. The output is not equal, but differs from one of these results by at most
        the reference noise plus the tolerance.
