@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from compiler.rewrite.report import PassReport
-from compiler.rewrite.weight_format import WeightFormat
+from compiler.rewrite.weight_format import WeightFormat, is_file
 from compiler.validate import (
     LARGEST,
     validate_function,
@@ -43,10 +44,11 @@ class Options:
     """Pairs of an output and the input that takes its value in the next run, by name: `{"present.*": "past.*"}`. `*`
     stands for any text, the same in both names. "auto" recognizes the usual names of exporters. `Session.new_state`
     makes a state, which passes these values from run to run."""
-    weights: str | None = None
+    weights: str | os.PathLike[str] | None = None
     """A format that stores weights with fewer bits, and less precisely: "int8" with a scale for each row, "int4" with a
     scale for each block of 32, or "int8:64" and "int4:128" with blocks of another size. The page
-    docs/quantized-weights.md lists the weights that change, and their errors."""
+    docs/quantized-weights.md lists the weights that change, and their errors. Or the path of a .gguf or .safetensors
+    file, whose tensors replace the weights of the model: docs/weights.md."""
     precision: Precision = "f32"
     """The precision of matrix products with constant weights. "f32" multiplies the numbers of the model. "f16" rounds
     the weights to 16 bits. "bf16" rounds both operands to 16 bits. "int8" quantizes both to 8 bits, the left one in
@@ -104,13 +106,16 @@ class Options:
     def _check_weights(self) -> None:
         if self.weights is None:
             return
-        validate_instance("Options.weights", self.weights, str, 'a format such as "int8"')
+        expected = 'a format such as "int8", or the path of a file'
+        validate_instance("Options.weights", self.weights, (str, os.PathLike), expected)
+        object.__setattr__(self, "weights", os.fspath(self.weights))
         try:
-            WeightFormat.parse(self.weights)
+            if not is_file(self.weights):
+                WeightFormat.parse(self.weights)
         except ValueError as error:
             raise ValueError(f"Options.weights: {error}") from None
         if self.keep_weights:
-            raise ValueError("Options.weights stores weights with fewer bits: leave it out, or keep_weights")
+            raise ValueError("Options.weights changes weights: leave it out, or keep_weights")
 
     def _check_precision(self) -> None:
         if self.precision not in get_args(Precision):

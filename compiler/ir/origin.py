@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     import onnx_ir as ir
 
-__all__ = ["Origin", "inherit", "of", "record"]
+__all__ = ["Origin", "common_prefix", "inherit", "of", "record"]
 
 _KEY = "candle_plan.origin"
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
@@ -99,13 +99,14 @@ def _title(node: ir.Node) -> str:
 def _merge(origins: Sequence[Origin]) -> Origin:
     nodes = tuple(dict.fromkeys(name for origin in origins for name in origin.nodes))
     modules = [origin.module.split(".") for origin in origins if origin.module]
-    module = ".".join(_common_prefix(modules))
+    module = ".".join(common_prefix(modules))
     layers = {origin.layer for origin in origins if origin.module == module}
     source = next((origin.source for origin in origins if origin.source), "")
     return Origin(nodes, module, layers.pop() if len(layers) == 1 else "", source)
 
 
-def _common_prefix(paths: Sequence[Sequence[str]]) -> list[str]:
+def common_prefix(paths: Sequence[Sequence[str]]) -> list[str]:
+    """The parts with which all paths begin."""
     prefix = []
     for parts in zip(*paths, strict=False):
         if len(set(parts)) > 1:

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from compiler.rewrite.constant_weights import CONSTANT_PRODUCT, CONSTANT_TABLE, matrix_of, table_of
+from compiler.rewrite.constant_weights import CONSTANT_PRODUCT, CONSTANT_TABLE, coded_product, matrix_of, table_of
 from compiler.rewrite.kept_weights import KeptWeights
-from compiler.rewrite.low_bit import low_bit_product
 from compiler.rewrite.pattern import AnyOf, Const, Match, Op, Var
 from compiler.rewrite.permutation import typed
 from compiler.rewrite.quantized_rows import WORST, QuantizedRows
@@ -85,11 +84,7 @@ class QuantizeProduct(_Quantize):
     def rewrite(self, match: Match, found: _Weights, new: Rewriter) -> ir.Value:
         """The product, plus the addend of a Gemm."""
         found.tell(new)
-        name = match["w"].name or "weights"
-        count = len(found.rows.codes)
-        weights = found.rows.packed(match.constant("w").size // count)
-        product = low_bit_product(new, match["a"], weights, match.root.outputs[0], f"{name}.")
-        return new.op("Add", product, match["c"]) if match.has("c") else product
+        return coded_product(new, match, found.rows.packed(match.constant("w").size // len(found.rows.codes)))
 
 
 class QuantizeTable(_Quantize):

@@ -8,9 +8,11 @@ import onnx_ir as ir
 from compiler.ir.graph import PLAN_DOMAIN
 from compiler.ir.views.gather import GatherView
 from compiler.ir.views.product import ProductView
+from compiler.rewrite.low_bit import PackedWeights, low_bit_product
 from compiler.rewrite.pattern import AnyOf, Const, Match, Op, Var
+from compiler.rewrite.rule import Rewriter
 
-__all__ = ["CONSTANT_PRODUCT", "CONSTANT_TABLE", "matrix_of", "table_of"]
+__all__ = ["CONSTANT_PRODUCT", "CONSTANT_TABLE", "coded_product", "matrix_of", "table_of"]
 
 CONSTANT_PRODUCT = AnyOf(
     Op("MatMul", Var("a"), Const("w")),
@@ -30,6 +32,12 @@ def matrix_of(match: Match) -> tuple[np.ndarray, bool] | str:
         return "the product scales its operands, or transposes the left operand"
     weights = match.constant("w")
     return (weights, view.trans_b) if weights.ndim == 2 else "the weights are no matrix"
+
+
+def coded_product(new: Rewriter, match: Match, weights: PackedWeights) -> ir.Value:
+    """The product of a match with codes in place of `w`, plus the addend of a Gemm."""
+    product = low_bit_product(new, match["a"], weights, match.root.outputs[0], f"{match['w'].name or 'weights'}.")
+    return new.op("Add", product, match["c"]) if match.has("c") else product
 
 
 def table_of(match: Match) -> np.ndarray | str:

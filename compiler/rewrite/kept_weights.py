@@ -33,7 +33,7 @@ class KeptWeights:
         They change if they are finite, large enough, and of one of these types, and if no pattern names them.
         """
         weights = match["w"]
-        if self._names(match.root, weights):
+        if self.names(match.root, weights):
             return "the option `keep` names them"
         if weights.dtype not in dtypes:
             return f"the weights are {weights.dtype}"
@@ -42,7 +42,7 @@ class KeptWeights:
             return f"the weights have fewer than {_LEAST} elements"
         return None if np.isfinite(array).all() else "a weight is not finite"
 
-    def _names(self, node: ir.Node, weights: ir.Value) -> bool:
+    def names(self, node: ir.Node, weights: ir.Value) -> bool:
         """Whether a pattern matches a name of a node's weights: their own, or one of the node or of its module."""
         place = origin.of(node)
         names = [name for name in (weights.name, node.name, place.module, *place.nodes) if name]

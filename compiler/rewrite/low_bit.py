@@ -101,7 +101,7 @@ class PackedWeights:
     scales: Array
     """`[rows, blocks]`."""
     zeros: Array | None
-    """`uint8 [rows, blocks]`; `None` if all are half of the number of codes."""
+    """`[rows, blocks]`, of uint8 or floats; `None` if all are half of the number of codes."""
     bits: int
     depth: int
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["MULTIPLE", "WeightFormat"]
+__all__ = ["MULTIPLE", "WeightFormat", "is_file"]
 
 MULTIPLE = 16
 """The size of a block is a multiple of this number of codes, or a block is a whole row."""
+_FILES = (".gguf", ".safetensors")
 _FORMAT = re.compile(r"int(?P<bits>[48])(:(?P<block>[0-9]{1,9}))?")
 _BLOCK = {4: 32, 8: 0}
 """The bits → the default size of a block; 0 for a whole row."""
@@ -30,7 +31,8 @@ class WeightFormat:
         """
         found = _FORMAT.fullmatch(text)
         if found is None:
-            raise ValueError(f"{text!r} is not a format of weights: use int8, int4, or int4:64 for blocks of 64")
+            formats = "use int8, int4, or int4:64 for blocks of 64"
+            raise ValueError(f"{text!r} is not a format of weights: {formats}; or name a .gguf or .safetensors file")
         bits = int(found["bits"])
         block = _BLOCK[bits] if found["block"] is None else int(found["block"])
         if found["block"] is not None and (block == 0 or block % MULTIPLE):
@@ -44,3 +46,8 @@ class WeightFormat:
 
     def __str__(self) -> str:
         return f"int{self.bits}" + (f":{self.block}" if self.block != _BLOCK[self.bits] else "")
+
+
+def is_file(weights: str) -> bool:
+    """Whether the option `weights` names a file of weights instead of a format."""
+    return weights.lower().endswith(_FILES)

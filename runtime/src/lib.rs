@@ -12,7 +12,7 @@ mod _runtime {
         plan_json, schema, usable_processors, verify,
     };
     #[pymodule_export]
-    use candle_plan_python::{Cancel, DeviceArray, Session, State};
+    use candle_plan_python::{Cancel, DeviceArray, Session, State, WeightFile};
     #[pymodule_export]
     use candle_plan_python::{DeviceError, InputError, LimitError, OpError, PlanError, RunError};
     #[pymodule_export]

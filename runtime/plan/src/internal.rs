@@ -18,6 +18,7 @@ pub use crate::read::{check_bits, describe, read};
 pub use crate::session::{placed_steps, usable_processors, Settings, MAX_THREADS};
 pub use crate::value::{copied, Strings};
 pub use crate::verify::verify;
+pub use crate::weights::Stored;
 
 /// The types of an operator's outputs, for a compiler that writes plans.
 pub mod infer {

@@ -28,3 +28,4 @@ pub use device_arrays::DeviceArray;
 pub use errors::{DeviceError, InputError, LimitError, OpError, PlanError, RunError};
 pub use session::{Cancel, Session};
 pub use state::State;
+pub use weights::WeightFile;

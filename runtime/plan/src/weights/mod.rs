@@ -10,6 +10,7 @@ mod named;
 mod names;
 mod products;
 mod replace;
+mod stored;
 mod tensors;
 #[cfg(test)]
 mod tests;
@@ -17,3 +18,4 @@ mod weight;
 
 pub use named::Weights;
 pub(crate) use replace::replaced;
+pub use stored::Stored;

@@ -8,8 +8,9 @@ use std::path::Path;
 
 use candle_core::{DType as StorageDType, Tensor};
 
+use super::gguf::{self, Metadata};
+use super::tensors;
 use super::weight::{no_memory, unreadable, Weight};
-use super::{gguf, tensors};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::value::Array;
@@ -32,6 +33,8 @@ use crate::value::Array;
 #[derive(Clone, Default)]
 pub struct Weights {
     pub(super) tensors: BTreeMap<String, Weight>,
+    /// The metadata of a GGUF file.
+    pub(super) metadata: Metadata,
 }
 
 impl Weights {
@@ -62,11 +65,11 @@ impl Weights {
         let mut begin = Vec::new();
         file.by_ref().take(4).read_to_end(&mut begin).map_err(unreadable)?;
         file.rewind().map_err(unreadable)?;
-        let tensors = match begin[..] == *b"GGUF" {
+        let (tensors, metadata) = match begin[..] == *b"GGUF" {
             true => gguf::read(file)?,
-            false => tensors::read(file, length)?,
+            false => (tensors::read(file, length)?, Metadata::new()),
         };
-        Ok(Weights { tensors })
+        Ok(Weights { tensors, metadata })
     }
 
     /// Adds a weight. It replaces an earlier one of the same name.

@@ -22,12 +22,10 @@ use crate::value::{with_capacity, Array, Value};
 /// # Errors
 /// The host lacks memory for the codes.
 pub fn keep(tensor: &QTensor, weight: ConstantId, plan: &mut Plan, constants: &mut Vec<Value>) -> Result<bool> {
-    let (Some(format), &[n, k]) = (Format::of(tensor.dtype()), tensor.shape().dims()) else { return Ok(false) };
-    let is_in_blocks = n > 0 && k > 0 && k % format.elements == 0;
-    let Some(products) = products(&plan.main, weight).filter(|_| is_in_blocks) else { return Ok(false) };
-    let stored = tensor.data()?;
-    let added: Vec<_> =
-        repacked(&stored, &format, n, k)?.into_iter().map(|array| Some(add(array, plan, constants))).collect();
+    let Some((format, n, k)) = matrix(tensor) else { return Ok(false) };
+    let Some(products) = products(&plan.main, weight) else { return Ok(false) };
+    let arrays = repacked(&tensor.data()?, &format, n, k)?;
+    let added: Vec<_> = arrays.into_iter().map(|array| Some(add(array, plan, constants))).collect();
     for (at, epilogue) in products {
         let step = &mut plan.main.steps[at];
         let (bits, block) = (format.bits, format.part);
@@ -41,6 +39,22 @@ pub fn keep(tensor: &QTensor, weight: ConstantId, plan: &mut Plan, constants: &m
         }
     }
     Ok(true)
+}
+
+/// The format of a matrix `[n, k]` whose rows consist of whole blocks, with `n` and `k`; `None` for other tensors.
+fn matrix(tensor: &QTensor) -> Option<(Format, usize, usize)> {
+    let (format, &[n, k]) = (Format::of(tensor.dtype())?, tensor.shape().dims()) else { return None };
+    (n > 0 && k > 0 && k % format.elements == 0).then_some((format, n, k))
+}
+
+/// The bits of a code, and the constants of a [`MatMulNBits`] with the transposed matrix `tensor`; `None` if the tensor has
+/// no [format](Format::of) of codes.
+///
+/// # Errors
+/// The host lacks memory for the codes.
+pub fn codes(tensor: &QTensor) -> Result<Option<(usize, Vec<Array>)>> {
+    let Some((format, n, k)) = matrix(tensor) else { return Ok(None) };
+    Ok(Some((format.bits, repacked(&tensor.data()?, &format, n, k)?)))
 }
 
 /// The steps that read a weight, with their epilogues for products with codes; `None` if a reader is no such product.

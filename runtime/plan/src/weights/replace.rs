@@ -84,10 +84,7 @@ impl Weight {
 
     /// Checks that the elements can be those of a constant.
     fn check(&self, old: &Array) -> Result<()> {
-        let (found, dims) = match self {
-            Weight::Array(array) => (array.dtype().to_string(), array.dims()),
-            Weight::Quantized(tensor) => (format!("{:?}", tensor.dtype()), tensor.shape().dims()),
-        };
+        let (found, dims) = self.kind();
         let fits = match self {
             Weight::Array(array) => array.dtype() == old.dtype(),
             Weight::Quantized(_) => is_float(old.dtype()),
@@ -101,7 +98,7 @@ impl Weight {
 }
 
 /// The elements of a tensor of a GGUF file, as floats of the type `dtype`.
-fn dequantized(tensor: &QTensor, dtype: DType) -> Result<Array> {
+pub fn dequantized(tensor: &QTensor, dtype: DType) -> Result<Array> {
     scratch::<f32>(tensor.shape().elem_count())?;
     let numbers = tensor.dequantize(&Device::Cpu)?.to_dtype(dtype.storage_dtype()?)?;
     Array::from_candle(&numbers, dtype)

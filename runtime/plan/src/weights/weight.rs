@@ -15,6 +15,16 @@ pub(super) enum Weight {
     Quantized(Arc<QTensor>),
 }
 
+impl Weight {
+    /// The type of the elements, and the shape.
+    pub fn kind(&self) -> (String, &[usize]) {
+        match self {
+            Weight::Array(array) => (array.dtype().to_string(), array.dims()),
+            Weight::Quantized(tensor) => (format!("{:?}", tensor.dtype()), tensor.shape().dims()),
+        }
+    }
+}
+
 /// The error of a session that lacks memory for its weights.
 pub(super) fn no_memory(reason: String) -> Error {
     Error::Read { kind: ErrorKind::Memory, reason: format!("its weights need more memory: {reason}") }

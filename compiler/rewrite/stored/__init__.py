@@ -1,0 +1,1 @@
+"""Weights of a model that come from a file: safetensors, or GGUF with blocks of codes."""

@@ -1,0 +1,87 @@
+"""A weight of a model and the tensor of a file that replaces it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from compiler.errors import CompileError, Diagnostic
+from compiler.rewrite.low_bit import PackedWeights
+from compiler.rewrite.stored.file import WeightFile
+from compiler.rewrite.stored.parameters import Parameter
+
+__all__ = ["Blocks", "Fit"]
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A weight and the tensor that replaces it."""
+
+    parameter: Parameter
+    name: str
+    """The name of the weight by which the tensor was found."""
+    tensor: str
+    transposed: bool = False
+    """Whether the weight is the transposed tensor."""
+    order: Array | None = None
+    """The rows of the tensor in the order of the model; `None` for the order of the file."""
+    shift: float = 0.0
+    """The number by which the elements of the tensor exceed those of the weight."""
+
+    def rows(self, file: WeightFile) -> Array:
+        """The elements, in the dtype of the weight: for a linear layer, the rows `[N, K]`.
+
+        Raises:
+            CompileError: the dtype cannot represent an element.
+        """
+        array, dtype = file.array(self.tensor), self.parameter.dtype
+        if self.order is not None:
+            array = array[self.order]
+        if self.shift:
+            array = array - array.dtype.type(self.shift)
+        with np.errstate(over="ignore"):
+            found: Array = array.astype(dtype, copy=False)
+        if np.isinf(found).any() and not np.isinf(array).any():
+            text = f"the tensor of {file}, {self.tensor!r}: {dtype} cannot represent a number"
+            raise CompileError([Diagnostic("CC0409", text)])
+        return found
+
+    def packed(self, file: WeightFile) -> PackedWeights | None:
+        """The codes of the rows; `None` if the file has none."""
+        found = file.packed(self.tensor)
+        if found is None or self.order is None:
+            return found
+        codes, scales, zeros = (
+            None if array is None else array[self.order] for array in (found.codes, found.scales, found.zeros)
+        )
+        assert codes is not None and scales is not None
+        return replace(found, codes=codes, scales=scales, zeros=zeros)
+
+
+class Blocks:
+    """The matrices of codes of a file that became matrices of floats, by their numbers."""
+
+    def __init__(self, file: WeightFile) -> None:
+        self._file = file
+        self._fits: dict[tuple[tuple[int, ...], bytes], list[Fit]] = {}
+
+    def add(self, fit: Fit, rows: Array) -> None:
+        """Records a tensor, if it may be a matrix of codes, and its numbers `[N, K]`."""
+        if rows.ndim == 2 and self._file.tensors[fit.tensor].is_quantized:
+            self._fits.setdefault(_key(rows), []).append(fit)
+
+    def of(self, rows: Array) -> tuple[PackedWeights, str] | None:
+        """The codes that stand for exactly these numbers `[N, K]`, and their type; `None` without such codes."""
+        for fit in self._fits.get(_key(rows), []):
+            if np.array_equal(fit.rows(self._file), rows) and (packed := fit.packed(self._file)) is not None:
+                return packed, self._file.tensors[fit.tensor].kind
+        return None
+
+
+def _key(rows: Array) -> tuple[tuple[int, ...], bytes]:
+    """The shape and the first row, which few matrices share."""
+    return rows.shape, rows[:1].tobytes()

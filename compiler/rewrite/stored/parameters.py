@@ -1,0 +1,119 @@
+"""The weights of a model and their names in PyTorch, also where an exporter gave them other names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from compiler.ir import origin
+from compiler.ir.graph import graphs_of
+from compiler.ir.views.product import ProductView
+from compiler.rewrite.kept_weights import KeptWeights
+
+__all__ = ["Parameter", "parameters_of", "set_elements"]
+
+_FLOATS = frozenset([ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataType.DOUBLE])
+_ENDINGS = (".weight", ".bias")
+_WEIGHTS = {
+    ("Gather", 0),
+    ("Gemm", 1),
+    ("LayerNormalization", 1),
+    ("MatMul", 1),
+    ("Mul", 0),
+    ("Mul", 1),
+    ("RMSNormalization", 1),
+    ("SimplifiedLayerNormalization", 1),
+    ("Transpose", 0),
+}
+"""Operators and their inputs that are the `weight` of a module."""
+_BIASES = {("Add", 0), ("Add", 1), ("Gemm", 2), ("LayerNormalization", 2)}
+"""Operators and their inputs that are the `bias` of a module."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A constant of floats with more than one element."""
+
+    value: ir.Value
+    names: tuple[str, ...]
+    """Its own name, and names after the modules that read it, such as `model.layers.0.mlp.up_proj.weight`."""
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def name(self) -> str:
+        """Its own name."""
+        return self.names[0]
+
+    @property
+    def is_weight(self) -> bool:
+        """Whether it must come from the file: it is a matrix, or has the name of a weight."""
+        return self.has_ending or (len(self.shape) == 2 and min(self.shape) > 1)
+
+    @property
+    def has_ending(self) -> bool:
+        """Whether its own name is that of a weight in PyTorch."""
+        return self.name.endswith(_ENDINGS)
+
+    @property
+    def is_transposed(self) -> bool:
+        """Whether a product reads it as a matrix `[K, N]`. A linear layer of PyTorch has the matrix `[N, K]`."""
+        for node, index in self.value.uses():
+            view = ProductView[ir.Value].of(node, complete=True)
+            if index == 1 and view is not None and not view.trans_b:
+                return True
+        return False
+
+    def is_named(self, keep: KeptWeights) -> bool:
+        """Whether the option `keep` names it, or a node or module that reads it."""
+        return any([keep.names(node, self.value) for node in self.value.users()])
+
+    def __str__(self) -> str:
+        known = "".join(f" ({name})" for name in self.names[1:2])
+        return f"{self.name!r}{known} {list(self.shape)}"
+
+
+def parameters_of(model: ir.Model) -> list[Parameter]:
+    """The constants of floats with more than one element that nodes read, also those of nested graphs."""
+    found = []
+    for value in _constants(model):
+        tensor = ir.convenience.get_const_tensor(value)
+        if tensor is not None and tensor.dtype in _FLOATS and tensor.size > 1 and value.uses():
+            found.append(Parameter(value, tuple(_names(value)), tuple(tensor.shape.numpy()), tensor.dtype.numpy()))
+    return found
+
+
+def set_elements(value: ir.Value, array: np.ndarray) -> None:
+    """Gives a constant other elements."""
+    tensor, node = ir.Tensor(array), value.producer()
+    value.type, value.shape = ir.TensorType(tensor.dtype), ir.Shape(array.shape)
+    if node is None:
+        value.const_value = tensor
+    else:
+        node.attributes.clear()
+        node.attributes["value"] = ir.AttrTensor("value", tensor)
+
+
+def _constants(model: ir.Model) -> Iterator[ir.Value]:
+    """The initializers and the results of Constant nodes."""
+    for graph in graphs_of(model.graph):
+        yield from graph.initializers.values()
+        yield from (node.outputs[0] for node in graph if node.op_identifier() == ("", "Constant", ""))
+
+
+def _names(value: ir.Value) -> list[str]:
+    """The own name; then, unless it is the name of a weight, names after the modules that read the value."""
+    name = value.name or ""
+    if name.endswith(_ENDINGS):
+        return [name]
+    found = dict.fromkeys([name])
+    for node, index in value.uses():
+        module, place = origin.of(node).module, (node.op_type, index)
+        kind = "weight" if place in _WEIGHTS else "bias" if place in _BIASES else ""
+        if module and kind:
+            found[f"{module}.{kind}"] = None
+    return [*found]
