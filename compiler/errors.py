@@ -196,6 +196,14 @@ PAGES = {
         "defined for it, or several constants have the same name. This warning says what the compiler assumes.",
         "Correct a misspelled attribute: the plan uses the default value instead. `--strict` refuses such files.",
     ),
+    "CC0409": Page(
+        "The option `weights` names a file that the compiler cannot read, or whose tensors do not fit the model: a "
+        "weight has no tensor, a tensor has no weight or another shape, or the compiler does not know how llama.cpp "
+        "converts the architecture. Without this error, some weights of the plan would not be those of the file.",
+        "Give a file of the same model, and export the model with the names of its modules, as `candlec export` does: "
+        "docs/weights.md says how the compiler finds the tensor of a weight. `--keep NAME` leaves a weight as the "
+        "model has it, such as a table of rotary embeddings.",
+    ),
     "CC0501": Page(
         "A pass made the graph invalid.",
         f"{_REPORT} To avoid it, use `--skip-pass` with the pass that the error names.",

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx.numpy_helper
 import onnx.parser
 import pytest
 from safetensors.numpy import save_file
@@ -18,6 +19,7 @@ from safetensors.numpy import save_file
 import compiler
 from compiler import cli
 from tests.generation.tiny import likeliest, write_decoder
+from tests.gguf_files import gguf, plain
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -193,6 +195,10 @@ def test_the_program_for_weights_runs(folder: Path, capsys: pytest.CaptureFixtur
     ]
     shutil.copy("models/digits.onnx", "model.onnx")
     save_file({"classify.bias": np.zeros(10, np.float32)}, "tuned.safetensors")
+    decoder = onnx.load(write_decoder(Path("decoder.onnx")))
+    arrays = {each.name: onnx.numpy_helper.to_array(each) for each in decoder.graph.initializer}
+    Path("decoder.gguf").write_bytes(gguf({name: plain(array) for name, array in arrays.items() if array.ndim == 2}))
+    exec(block(page, "import compiler\n\nplan"), {})
     for command in re.findall(r"^candlec .*$", page, re.MULTILINE):
         assert run(*shlex.split(command)[1:]) == 0, command
     assert block(page, "//! Runs a plan with other") == (ROOT / "runtime/plan/examples/weights.rs").read_text()

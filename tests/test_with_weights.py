@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import struct
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from safetensors.numpy import save_file
 
 import compiler
 from compiler import Options
+from tests.gguf_files import gguf, matrix, plain
 
 Array = np.ndarray[Any, Any]
 HEAD = '<ir_version: 10, opset_import: ["": 21]> m '
@@ -139,34 +139,6 @@ def test_files_of_weights(tmp_path: Path) -> None:
         session.with_weights(path)
 
 
-def gguf(tensors: dict[str, tuple[int, tuple[int, ...], bytes]]) -> bytes:
-    """A GGUF file of version 3 with tensors: the number of a type, the shape and the bytes.
-
-    Source: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
-    """
-    head, data = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), 0), b""
-    for name, (kind, shape, stored) in tensors.items():
-        head += struct.pack("<Q", len(name)) + name.encode() + struct.pack("<I", len(shape))
-        head += struct.pack(f"<{len(shape)}Q", *reversed(shape)) + struct.pack("<IQ", kind, len(data))
-        data += stored + bytes(-len(stored) % 32)
-    return head + bytes(-len(head) % 32) + data
-
-
-def quantized(bits: int) -> tuple[Array, tuple[int, tuple[int, ...], bytes]]:
-    """A matrix `[2, 64]` of Q8_0 or Q4_0, and its tensor in a file. The number of the type is 8 or 2."""
-    random = np.random.default_rng(0)
-    scales = np.array([[0.5, 1], [2, 0.25]], np.float16)
-    codes = random.integers(-127, 128, (2, 2, 32)) if bits == 8 else random.integers(-8, 8, (2, 2, 32))
-    blocks = codes.astype(np.int8) if bits == 8 else (codes[..., :16] + 8 | codes[..., 16:] + 8 << 4).astype(np.uint8)
-    parts = zip(scales.ravel(), blocks.reshape(4, -1), strict=True)
-    matrix = (codes * scales[..., None].astype(np.float32)).astype(np.float32).reshape(2, 64)
-    return matrix, (
-        8 if bits == 8 else 2,
-        (2, 64),
-        b"".join(scale.tobytes() + block.tobytes() for scale, block in parts),
-    )
-
-
 PRODUCTS = {
     "with a bias": ("(float[n, 64] x) => (float[n, 2] y) { y = Gemm <transB = 1> (x, w, b) }", True),
     "with an activation": (
@@ -185,14 +157,15 @@ PRODUCTS = {
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_quantized_tensors_of_gguf_files(tmp_path: Path, bits: int, name: str) -> None:
     text, has_codes = PRODUCTS[name]
-    path, (w, stored) = tmp_path / "tuned.gguf", quantized(bits)
-    path.write_bytes(gguf({"w": stored, "b": (0, (2,), np.ones(2, np.float32).tobytes())}))
+    path, made = tmp_path / "tuned.gguf", matrix(f"Q{bits}_0", 2, 64)
+    w, stored = made.numbers, made.stored()
+    path.write_bytes(gguf({"w": stored, "b": plain(np.ones(2, np.float32))}))
     plan = compiler.compile(model(text, w=numbers(2, 64), b=numbers(2)), KEPT)
     session = compiler.load(plan, threads=1, weights=path)
     x = numbers(3, 64, seed=4)
     found, expected = session.run({"x": x}), x @ w.T + 1
     wanted = np.maximum(expected, 0) if "Relu" in text else expected
-    np.testing.assert_allclose(found["y"], wanted, rtol=1e-5, atol=1e-3)
+    np.testing.assert_allclose(found["y"], wanted, rtol=1e-5, atol=1e-5)
     if "v" in found:
         np.testing.assert_array_equal(found["v"], w)
     assert has_codes == ("MatMulNBits" in {step.op for step in session.placed_steps})

@@ -83,7 +83,7 @@ class CompilerOptions:
         if self.no_optimize and self.passes is not None:
             raise click.UsageError("--no-optimize skips all passes of --passes: give only one of the two options")
         if self.keep_weights and self.weights is not None:
-            raise click.UsageError("--weights stores weights with fewer bits: leave it out, or --keep-weights")
+            raise click.UsageError("--weights changes weights: leave it out, or --keep-weights")
         if self.precision != "f32" and (self.keep_weights or self.weights is not None):
             other = "--weights" if self.weights is not None else "--keep-weights"
             raise click.UsageError(f"--precision changes weights: leave it out, or {other}")
@@ -210,6 +210,7 @@ def command(
     candlec compile model.onnx --skip-pass fuse_epilogues --dump-passes build/passes
     candlec compile decoder.onnx --state auto
     candlec compile decoder.onnx --weights int4 --keep lm_head
+    candlec compile decoder.onnx --weights decoder.gguf
     candlec compile model.onnx --custom my_operators.py
     candlec compile encoder.onnx --precision bf16
     candlec compile encoder.onnx --precision auto --max-loss 1% --input io.npz

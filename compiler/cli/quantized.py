@@ -1,15 +1,16 @@
-"""The options that store weights with fewer bits or round products, and the price of these weights."""
+"""The options that replace weights, store them with fewer bits or round products, and the price of these weights."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from compiler.cli.output import console, table
-from compiler.rewrite.weight_format import WeightFormat
+from compiler.rewrite.weight_format import WeightFormat, is_file
 
 if TYPE_CHECKING:
     from compiler.rewrite.report import PassReport
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 _SHOWN = 20
 _CHANGED = {
     "halve_products": "rounded",
+    "keep_blocks": "kept as codes",
     "quantize_products": "quantized",
     "quantize_weights": "quantized",
     "round_products": "rounded",
@@ -24,8 +26,12 @@ _CHANGED = {
 """The passes that change weights → what they do to them."""
 
 
-def _format(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
-    """A format of weights."""
+def _weights(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+    """A format of weights, or the path of a file."""
+    if value is not None and is_file(value):
+        if not Path(value).is_file():
+            raise click.BadParameter(f"the file {value!r} does not exist")
+        return value
     try:
         return None if value is None else str(WeightFormat.parse(value))
     except ValueError as error:
@@ -52,11 +58,12 @@ def weights_options(function: Callable[..., Any]) -> Callable[..., Any]:
     )
     weights = click.option(
         "--weights",
-        callback=_format,
+        callback=_weights,
         is_eager=True,
-        metavar="FORMAT",
+        metavar="FORMAT|FILE",
         help="Store weights with fewer bits, int8 or int4. The results are less precise. A number after the colon, as "
-        "in int4:64, is the size of a block of weights with one scale.",
+        "in int4:64, is the size of a block of weights with one scale. Or replace the weights by the tensors of this "
+        ".gguf or .safetensors file. Quantized matrices of products stay quantized.",
     )
     precision = click.option(
         "--precision",

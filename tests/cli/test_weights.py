@@ -13,9 +13,14 @@ import pytest
 from onnx import numpy_helper
 
 from tests.cli.command import run
+from tests.gguf_files import gguf, matrix
 
 TEXT = """<ir_version: 10, opset_import: ["" : 21]> two (float[n, 48] x) => (float[n, 40] y) {
     h = MatMul (x, first.weight) y = MatMul (h, second.weight)
+}"""
+
+LINEAR = """<ir_version: 10, opset_import: ["" : 21]> two (float[n, 64] x) => (float[n, 64] y) {
+    h = Gemm <transB = 1> (x, first) y = Gemm <transB = 1> (h, second)
 }"""
 
 
@@ -50,6 +55,20 @@ def test_json_has_the_price_of_each_layer(model: Path, capsys: pytest.CaptureFix
     assert all("relative error" in each["note"] for each in quantized["notes"])
 
 
+def test_the_matrices_that_stay_quantized_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = onnx.parser.parse_model(LINEAR)
+    for name in ("first", "second"):
+        made.graph.initializer.append(numpy_helper.from_array(np.zeros((64, 64), np.float32), name))
+    onnx.save(made, tmp_path / "linear.onnx")
+    tensors = {"first": matrix("Q8_0", 64, 64).stored(), "second": matrix("F16", 64, 64).stored()}
+    (tmp_path / "linear.gguf").write_bytes(gguf(tensors))
+    assert run("compile", str(tmp_path / "linear.onnx"), "--weights", str(tmp_path / "linear.gguf")) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"replace_weights .* weights replaced: 2\n", printed)
+    assert re.search(r"Gemm\(h\) +Q8_0, 4096 weights\n", printed)
+    assert "1 not kept as codes: the file has no codes for these numbers\n" in printed
+
+
 WRONG = [
     (
         ["--keep", "first"],
@@ -57,6 +76,8 @@ WRONG = [
         "--keep names weights that --weights and --precision leave as they are: give --weights or --precision too",
     ),
     (["--weights", "int3"], 2, "'int3' is not a format of weights: use int8, int4, or int4:64 for blocks of 64"),
+    (["--weights", "absent.gguf"], 2, "the file 'absent.gguf' does not exist"),
+    (["--weights", "int8", "--keep-weights"], 2, "--weights changes weights: leave it out, or --keep-weights"),
     (["--weights", "int4:24"], 2, "'int4:24': the size of a block is a multiple of 16"),
     (["--keep", "third", "--weights", "int8"], 1, "error[CC0407]: no weight has the name 'third'"),
 ]
