@@ -108,10 +108,11 @@ class Options:
             return
         expected = 'a format such as "int8", or the path of a file'
         validate_instance("Options.weights", self.weights, (str, os.PathLike), expected)
-        object.__setattr__(self, "weights", os.fspath(self.weights))
+        weights = os.fspath(self.weights)
+        object.__setattr__(self, "weights", weights)
         try:
-            if not is_file(self.weights):
-                WeightFormat.parse(self.weights)
+            if not is_file(weights):
+                WeightFormat.parse(weights)
         except ValueError as error:
             raise ValueError(f"Options.weights: {error}") from None
         if self.keep_weights:

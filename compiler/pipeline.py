@@ -212,7 +212,7 @@ def _recognizing() -> list[Pass | Phase]:
 
 
 def _fusing(narrowing: list[Pass]) -> list[Pass | Phase]:
-    """The passes that fuse operators into fewer and larger steps. `narrowing` are passes that store weights in codes."""
+    """The passes that fuse operators into fewer and larger steps. Passes in `narrowing` store weights as codes."""
     return [
         fold_pads,
         fold_slices,

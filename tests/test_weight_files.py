@@ -46,7 +46,7 @@ def computed(weights: Weights) -> Array:
     table, norm, q, k, down, bias, last, head = (weights[name].astype(np.float64) for name in SHAPES)
     x = table[IDS] * norm
     hidden = np.concatenate([x @ q.T, x @ k.T], 1) @ down.T + bias
-    return np.asarray(hidden * last @ head.T)
+    return np.asarray(np.maximum(hidden, 0) * last @ head.T)
 
 
 def model_of(dtype: type = np.float32, prefix: str = "") -> onnx.ModelProto:
@@ -65,7 +65,8 @@ def model_of(dtype: type = np.float32, prefix: str = "") -> onnx.ModelProto:
         ("MatMul", ["n", "kt"], "k", "model.layers.0.self_attn.k_proj", {}),
         ("Concat", ["q", "k"], "c", "model.layers.0.self_attn", {"axis": 1}),
         ("Gemm", ["c", down, bias], "d", "model.layers.0.mlp.down_proj", {"transB": 1}),
-        ("Mul", ["d", last], "f", "model.norm", {}),
+        ("Relu", ["d"], "r", "model.layers.0.mlp.act_fn", {}),
+        ("Mul", ["r", last], "f", "model.norm", {}),
         ("MatMul", ["f", head], "logits", "lm_head", {}),
     ]
     nodes = []
@@ -92,7 +93,9 @@ def interleaved(rows: Array, heads: int) -> Array:
     return rows.reshape(heads, 2, len(rows) // heads // 2, -1).swapaxes(1, 2).reshape(rows.shape)
 
 
-def stored(kind: str = "Q8_0", heads: dict[str, int] | None = None, shift: float = 0) -> tuple[Weights, dict[str, Stored]]:
+def stored(
+    kind: str = "Q8_0", heads: dict[str, int] | None = None, shift: float = 0
+) -> tuple[Weights, dict[str, Stored]]:
     """Weights, and their tensors with llama.cpp's names. Matrices have a type, if their rows consist of its blocks.
 
     With `heads`, the rows of queries and keys have llama.cpp's order. `shift` is added to weights of norms.
@@ -111,7 +114,9 @@ def stored(kind: str = "Q8_0", heads: dict[str, int] | None = None, shift: float
     return weights, tensors
 
 
-def compiled(path: Path, model: onnx.ModelProto | None = None, **options: Any) -> tuple[compiler.Plan, list[PassReport]]:
+def compiled(
+    path: Path, model: onnx.ModelProto | None = None, **options: Any
+) -> tuple[compiler.Plan, list[PassReport]]:
     """The plan with the weights of a file, and the reports."""
     reports: list[PassReport] = []
     made = compiler.compile(model or model_of(), Options(weights=path, on_pass=reports.append, **options))
@@ -143,7 +148,9 @@ def test_products_compute_with_the_blocks_of_a_file(tmp_path: Path, kind: str) -
     is_quantized = kind.startswith("Q")
     assert kinds_of(plan) == (["MatMulNBits"] * 4 if is_quantized else ["Gemm", *["MatMul"] * 3])
     assert len(kept.fired) == 4 * is_quantized
-    assert {each.reason for each in kept.near_misses} == (set() if is_quantized else {"the file has no codes for these numbers"})
+    assert {each.reason for each in kept.near_misses} == (
+        set() if is_quantized else {"the file has no codes for these numbers"}
+    )
     assert len(plan.data) <= PARTS[kind] * len(compiler.compile(model_of()).data)
 
 
@@ -156,7 +163,9 @@ def test_weights_get_the_dtype_of_the_model(tmp_path: Path, dtype: type) -> None
     assert ("MatMulNBits" in kinds_of(plan)) == (dtype == np.float16)
 
 
-@pytest.mark.parametrize(("architecture", "heads", "shift"), [("qwen2", None, 0), ("gemma", None, 1), ("llama", HEADS, 0)])
+@pytest.mark.parametrize(
+    ("architecture", "heads", "shift"), [("qwen2", None, 0), ("gemma", None, 1), ("llama", HEADS, 0)]
+)
 def test_changes_of_llama_cpp_are_undone(tmp_path: Path, architecture: str, heads: Any, shift: float) -> None:
     path, (weights, tensors) = tmp_path / "decoder.gguf", stored("Q8_0", heads, shift)
     path.write_bytes(gguf(tensors, {**METADATA, "general.architecture": architecture}))
@@ -277,7 +286,11 @@ WRONG: dict[str, tuple[Callable[[dict[str, Stored]], dict[str, Stored]], dict[st
         {"general.architecture": "llama"},
         ["'blk.0.attn_q.weight': 256 rows cannot be divided among 0 heads with two halves each"],
     ),
-    "no architecture": (added(), {}, ["no tensor of decoder.gguf fits the weight 'model.embed_tokens.weight' [40, 256]"]),
+    "no architecture": (
+        added(),
+        {},
+        ["no tensor of decoder.gguf fits the weight 'model.embed_tokens.weight' [40, 256]"],
+    ),
 }
 
 
@@ -308,7 +321,9 @@ def test_a_tensor_for_two_weights_is_refused(tmp_path: Path) -> None:
     zeros = np.zeros((256, 256), np.float32)
     model.graph.initializer.append(numpy_helper.from_array(zeros, "side.layers.0.self_attn.k_proj.weight"))
     path.write_bytes(gguf(tensors, METADATA))
-    text = "'blk.0.attn_k.weight' fits 'model.layers.0.self_attn.k_proj.weight', 'side.layers.0.self_attn.k_proj.weight'"
+    text = (
+        "'blk.0.attn_k.weight' fits 'model.layers.0.self_attn.k_proj.weight', 'side.layers.0.self_attn.k_proj.weight'"
+    )
     with pytest.raises(CompileError, match=text):
         compiled(path, model)
 

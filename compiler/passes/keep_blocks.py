@@ -1,7 +1,7 @@
 """Keeps the codes of a GGUF file where products read them.
 
-The codes replace a matrix only if the matrix still has exactly the numbers that the codes stand for, so other passes may
-transpose, merge and copy matrices before.
+The codes replace a matrix only if the matrix still has exactly the numbers that the codes stand for. Other passes may
+therefore transpose, merge and copy matrices before.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from compiler.rewrite.rule import FindingRule, Rewriter, rules_pass
 from compiler.rewrite.stored.fit import Blocks
 
 __all__ = ["keep_blocks"]
+
+_FLOATS = frozenset([ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16])
 
 
 class KeepBlocks(FindingRule[tuple[PackedWeights, str]]):
@@ -35,6 +37,8 @@ class KeepBlocks(FindingRule[tuple[PackedWeights, str]]):
         found = matrix_of(match)
         if isinstance(found, str):
             return found
+        if match["w"].dtype not in _FLOATS:
+            return f"the weights are {match['w'].dtype}"
         weights, is_transposed = found
         return self.blocks.of(weights if is_transposed else weights.T) or "the file has no codes for these numbers"
 

@@ -31,7 +31,9 @@ def replace_weights(file: WeightFile, blocks: Blocks, keep: Sequence[str]) -> Pa
             blocks.add(fit, rows)
             set_elements(value, np.ascontiguousarray(rows.T if fit.transposed else rows))
             note = f"{fit.tensor}, {file.tensors[fit.tensor].kind}"
-            report.fired.append(Fired("ReplaceWeights", origin.of(value.users()[0]), note, weights=value.name or ""))
+            report.fired.append(
+                Fired("ReplaceWeights", origin.of(fit.parameter.readers[0]), note, weights=value.name or "")
+            )
         kept.check_names()
 
     return Pass("replace_weights", apply, result="weights replaced", needed=True, requires=frozenset({"inlined"}))

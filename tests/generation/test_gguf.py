@@ -1,4 +1,4 @@
-"""Decoders of transformers with the weights of a GGUF file in llama.cpp's names and types compute what PyTorch computes."""
+"""Decoders of transformers with weights of GGUF files compute what PyTorch computes, and stay quantized."""
 
 from __future__ import annotations
 

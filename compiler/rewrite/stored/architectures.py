@@ -92,7 +92,7 @@ class Architecture:
         count = heads[part == "attn_k"]
         if count < 1 or rows % (2 * count):
             raise ValueError(f"{rows} rows cannot be divided among {count} heads with two halves each")
-        return np.arange(rows).reshape(count, -1, 2).swapaxes(1, 2).reshape(-1)
+        return np.asarray(np.arange(rows).reshape(count, -1, 2).swapaxes(1, 2).reshape(-1))
 
     def shift(self, tensor: str) -> float:
         """The number that the conversion added to the elements of a tensor."""

@@ -77,7 +77,7 @@ class WeightFile:
         return np.asarray(self._read.elements(name))
 
     def packed(self, name: str) -> PackedWeights | None:
-        """A matrix `[N, K]` of a GGUF file as the codes of a product; `None` for a tensor that is no matrix of codes."""
+        """A matrix `[N, K]` of a GGUF file, as the codes of a product; `None` for a tensor without codes."""
         found = self._read.codes(name)
         if found is None:
             return None

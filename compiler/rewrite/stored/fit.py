@@ -55,11 +55,8 @@ class Fit:
         found = file.packed(self.tensor)
         if found is None or self.order is None:
             return found
-        codes, scales, zeros = (
-            None if array is None else array[self.order] for array in (found.codes, found.scales, found.zeros)
-        )
-        assert codes is not None and scales is not None
-        return replace(found, codes=codes, scales=scales, zeros=zeros)
+        zeros = None if found.zeros is None else found.zeros[self.order]
+        return replace(found, codes=found.codes[self.order], scales=found.scales[self.order], zeros=zeros)
 
 
 class Blocks:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from compiler.errors import CompileError, Diagnostic
 from compiler.ir.origin import common_prefix
 from compiler.rewrite.kept_weights import KeptWeights
-from compiler.rewrite.stored.architectures import ARCHITECTURES, DERIVED
+from compiler.rewrite.stored.architectures import ARCHITECTURES, DERIVED, Architecture
 from compiler.rewrite.stored.file import WeightFile
 from compiler.rewrite.stored.fit import Fit
-from compiler.rewrite.stored.parameters import Parameter
+from compiler.rewrite.stored.parameters import Parameter, has_ending
 
 __all__ = ["fits_of"]
 
@@ -35,8 +34,8 @@ class _Search:
         self.parameters, self.file = parameters, file
         self.name = str(file.metadata.get("general.architecture", ""))
         self.architecture = ARCHITECTURES.get(self.name)
-        paths = [each.name.split(".")[:-1] for each in parameters if each.has_ending]
-        self.prefix = "".join(f"{part}." for part in common_prefix(paths))
+        names = [name for each in parameters for name in each.names if has_ending(name)]
+        self.around = len(common_prefix([name.split(".")[:-1] for name in names]))
         self.readers: dict[str, dict[str, None]] = {}
         self.missing: list[str] = []
         self.wrong: list[str] = []
@@ -62,7 +61,7 @@ class _Search:
     def fit(self, parameter: Parameter) -> Fit | None:
         """The tensor with a name of the weight, or else with llama.cpp's name for it."""
         for name in parameter.names:
-            for each in (name, name.removeprefix(self.prefix)):
+            for each in self.shorter(name):
                 if each in self.file.tensors:
                     is_own = name == parameter.name
                     return Fit(parameter, each, each, transposed=not is_own and parameter.is_transposed)
@@ -70,15 +69,19 @@ class _Search:
             for name in parameter.names:
                 for tensor in self.architecture.tensors_of(name):
                     if tensor in self.file.tensors:
-                        return self.converted(parameter, name, tensor)
+                        return self.converted(parameter, name, tensor, self.architecture)
         return None
 
-    def converted(self, parameter: Parameter, name: str, tensor: str) -> Fit:
+    def shorter(self, name: str) -> list[str]:
+        """The name, and the name without the modules that are around all weights."""
+        parts = name.split(".")
+        return [".".join(parts[count:]) for count in range(min(self.around, len(parts) - 1) + 1)]
+
+    def converted(self, parameter: Parameter, name: str, tensor: str, architecture: Architecture) -> Fit:
         """The fit of a tensor that llama.cpp converted."""
-        assert self.architecture is not None
-        shift, order = self.architecture.shift(tensor), None
+        shift, order = architecture.shift(tensor), None
         try:
-            order = self.architecture.order(tensor, self.file.tensors[tensor].shape[0], self.heads())
+            order = architecture.order(tensor, self.file.tensors[tensor].shape[0], self.heads())
         except ValueError as error:
             self.wrong.append(f"{tensor!r}: {error}")
         return Fit(parameter, name, tensor, parameter.is_transposed, order, shift)

@@ -14,10 +14,9 @@ from compiler.ir.graph import graphs_of
 from compiler.ir.views.product import ProductView
 from compiler.rewrite.kept_weights import KeptWeights
 
-__all__ = ["Parameter", "parameters_of", "set_elements"]
+__all__ = ["Parameter", "has_ending", "parameters_of", "set_elements"]
 
 _FLOATS = frozenset([ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataType.DOUBLE])
-_ENDINGS = (".weight", ".bias")
 _WEIGHTS = {
     ("Gather", 0),
     ("Gemm", 1),
@@ -52,12 +51,7 @@ class Parameter:
     @property
     def is_weight(self) -> bool:
         """Whether it must come from the file: it is a matrix, or has the name of a weight."""
-        return self.has_ending or (len(self.shape) == 2 and min(self.shape) > 1)
-
-    @property
-    def has_ending(self) -> bool:
-        """Whether its own name is that of a weight in PyTorch."""
-        return self.name.endswith(_ENDINGS)
+        return has_ending(self.name) or (len(self.shape) == 2 and min(self.shape) > 1)
 
     @property
     def is_transposed(self) -> bool:
@@ -68,13 +62,26 @@ class Parameter:
                 return True
         return False
 
+    @property
+    def readers(self) -> list[ir.Node]:
+        """The nodes that read it."""
+        return [*dict.fromkeys(use.node for use in self.value.uses())]
+
     def is_named(self, keep: KeptWeights) -> bool:
         """Whether the option `keep` names it, or a node or module that reads it."""
-        return any([keep.names(node, self.value) for node in self.value.users()])
+        named = [
+            keep.names(node, self.value) for node in self.readers
+        ]  # all of them, so that every name counts as used
+        return any(named)
 
     def __str__(self) -> str:
         known = "".join(f" ({name})" for name in self.names[1:2])
         return f"{self.name!r}{known} {list(self.shape)}"
+
+
+def has_ending(name: str) -> bool:
+    """Whether a name is that of a weight in PyTorch."""
+    return name.endswith((".weight", ".bias"))
 
 
 def parameters_of(model: ir.Model) -> list[Parameter]:
@@ -108,7 +115,7 @@ def _constants(model: ir.Model) -> Iterator[ir.Value]:
 def _names(value: ir.Value) -> list[str]:
     """The own name; then, unless it is the name of a weight, names after the modules that read the value."""
     name = value.name or ""
-    if name.endswith(_ENDINGS):
+    if has_ending(name):
         return [name]
     found = dict.fromkeys([name])
     for node, index in value.uses():
