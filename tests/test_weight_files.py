@@ -134,8 +134,8 @@ def kinds_of(plan: compiler.Plan) -> list[str]:
     return sorted(op for op in ops if op in ("MatMul", "Gemm", "MatMulNBits"))
 
 
-PARTS = {"F32": 1.0, "F16": 1.0, "Q8_0": 0.42, "Q6_K": 0.45, "Q4_0": 0.29, "Q4_K": 0.37}
-"""The type of the file → the largest size of the plan, as a part of the plan with floats. The table stays float32."""
+PARTS = {"F32": 1.01, "F16": 1.01, "Q8_0": 0.31, "Q6_K": 0.35, "Q4_0": 0.19, "Q4_K": 0.23}
+"""The type of the file → the largest size of the plan, as a part of the plan with floats."""
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -147,7 +147,7 @@ def test_products_compute_with_the_blocks_of_a_file(tmp_path: Path, kind: str) -
     assert [each.note.split(", ")[0] for each in replaced.fired] == list(tensors)
     is_quantized = kind.startswith("Q")
     assert kinds_of(plan) == (["MatMulNBits"] * 4 if is_quantized else ["Gemm", *["MatMul"] * 3])
-    assert len(kept.fired) == 4 * is_quantized
+    assert len(kept.fired) == 5 * is_quantized, "four products and the table"
     assert {each.reason for each in kept.near_misses} == (
         set() if is_quantized else {"the file has no codes for these numbers"}
     )
@@ -218,7 +218,7 @@ def test_named_weights_stay(tmp_path: Path) -> None:
         assert len(replaced.fired) == 7
         assert_computes(plan, {**weights, "lm_head.weight": np.zeros((40, 64))})
     with pytest.raises(CompileError, match=r"CC0407.*no weight has the name 'lm_tail'"):
-        compiled(path, keep=["lm_tail"])
+        compiled(path, keep=["lm_*", "lm_tail"])
 
 
 def test_weights_of_branches_are_replaced(tmp_path: Path) -> None:

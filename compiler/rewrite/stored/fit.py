@@ -65,6 +65,7 @@ class Blocks:
     def __init__(self, file: WeightFile) -> None:
         self._file = file
         self._fits: dict[tuple[tuple[int, ...], bytes], list[Fit]] = {}
+        self._packed: dict[str, PackedWeights | None] = {}
 
     def add(self, fit: Fit, rows: Array) -> None:
         """Records a tensor, if it may be a matrix of codes, and its numbers `[N, K]`."""
@@ -72,9 +73,16 @@ class Blocks:
             self._fits.setdefault(_key(rows), []).append(fit)
 
     def of(self, rows: Array) -> tuple[PackedWeights, str] | None:
-        """The codes that stand for exactly these numbers `[N, K]`, and their type; `None` without such codes."""
+        """The codes that stand for exactly these numbers `[N, K]`, and their type; `None` without such codes.
+
+        Readers of one tensor share the arrays, so that the plan has them once.
+        """
         for fit in self._fits.get(_key(rows), []):
-            if np.array_equal(fit.rows(self._file), rows) and (packed := fit.packed(self._file)) is not None:
+            if not np.array_equal(fit.rows(self._file), rows):
+                continue
+            if fit.tensor not in self._packed:
+                self._packed[fit.tensor] = fit.packed(self._file)
+            if (packed := self._packed[fit.tensor]) is not None:
                 return packed, self._file.tensors[fit.tensor].kind
         return None
 

@@ -7,7 +7,7 @@ use candle_core::{DType as StorageDType, Device, Tensor};
 use safetensors::tensor::TensorView;
 use safetensors::{serialize, Dtype};
 
-use super::Weights;
+use super::{Stored, Weights};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ids::{ConstantId, ValueId};
@@ -143,6 +143,31 @@ fn elements(constants: &[Value], bits: usize, part: usize) -> Vec<f32> {
         _ => codes[at / 2] >> (4 * (at % 2)) & 15,
     };
     (0..scales.len() * part).map(|at| (f32::from(code(at)) - zero(at / part)) * scales[at / part]).collect()
+}
+
+#[test]
+fn a_compiler_reads_metadata_elements_and_codes() {
+    let quantized = QTensor::quantize(&tensor((3, 512)), GgmlDType::Q4K).expect("rows of 512");
+    let expected = quantized.dequantize(&Device::Cpu).and_then(|found| found.flatten_all()?.to_vec1::<f32>());
+    let (name, heads) = (gguf_file::Value::String("llama".to_string()), gguf_file::Value::U32(4));
+    let list = gguf_file::Value::Array(vec![heads.clone()]);
+    let mut bytes = Cursor::new(Vec::new());
+    let metadata = [("general.architecture", &name), ("heads", &heads), ("list", &list)];
+    gguf_file::write(&mut bytes, &metadata, &[("w", &quantized)]).expect("it is small");
+    let weights = read(&bytes.into_inner()).expect("a sound file");
+    assert_eq!(weights.kinds(), [("w".to_string(), "Q4K".to_string(), vec![3, 512])]);
+    assert_eq!(weights.metadata(), r#"{"general.architecture":"llama","heads":4}"#);
+    let expected = expected.expect("numbers");
+    assert_eq!(numbers(&weights.elements("w").expect("it is there").into()), expected);
+    let (bits, arrays) = weights.codes("w").expect("it is there").expect("a matrix of codes");
+    let constants: Vec<Value> = arrays.into_iter().map(Value::from).collect();
+    let found = elements(&constants, bits, 32);
+    assert_eq!((bits, constants.len(), found.len()), (4, 3, 3 * 512));
+    assert!(found.iter().zip(&expected).all(|(found, expected)| (found - expected).abs() <= 1e-6));
+    assert!(weights.elements("v").is_err());
+    let plain = read(&file(&[("a", &[2])])).expect("a sound file");
+    assert_eq!(numbers(&plain.elements("a").expect("it is there").into()), [0.0, 1.0]);
+    assert!(plain.codes("a").expect("it is there").is_none());
 }
 
 #[test]
