@@ -163,14 +163,40 @@ def test_weights_get_the_dtype_of_the_model(tmp_path: Path, dtype: type) -> None
     assert ("MatMulNBits" in kinds_of(plan)) == (dtype == np.float16)
 
 
-@pytest.mark.parametrize(
-    ("architecture", "heads", "shift"), [("qwen2", None, 0), ("gemma", None, 1), ("llama", HEADS, 0)]
-)
-def test_changes_of_llama_cpp_are_undone(tmp_path: Path, architecture: str, heads: Any, shift: float) -> None:
-    path, (weights, tensors) = tmp_path / "decoder.gguf", stored("Q8_0", heads, shift)
+@pytest.mark.parametrize(("architecture", "heads"), [("qwen2", None), ("llama", HEADS)])
+def test_the_order_of_rows_is_undone(tmp_path: Path, architecture: str, heads: Any) -> None:
+    path, (weights, tensors) = tmp_path / "decoder.gguf", stored("Q8_0", heads)
     path.write_bytes(gguf(tensors, {**METADATA, "general.architecture": architecture}))
-    plan, _ = compiled(path)
-    assert_computes(plan, weights)
+    assert_computes(compiled(path)[0], weights)
+
+
+@pytest.mark.parametrize("adds_one", [True, False])
+def test_norms_of_gemma_are_larger_by_one(tmp_path: Path, adds_one: bool) -> None:
+    """PyTorch adds 1 to the weights in each run. An exporter may have added it."""
+    path, (weights, tensors), model = tmp_path / "decoder.gguf", stored("Q8_0", shift=1), model_of()
+    path.write_bytes(gguf(tensors, {**METADATA, "general.architecture": "gemma"}))
+    for name in [name for name in SHAPES if name.endswith("norm.weight")]:
+        weights[name] = weights[name] + 1
+        if adds_one:
+            (reader,) = (node for node in model.graph.node if name in node.input)
+            reader.input[1] = f"{name}.sum"
+            model.graph.node.insert(0, helper.make_node("Add", ["one", name], [f"{name}.sum"]))
+    model.graph.initializer.append(numpy_helper.from_array(np.array(1, np.float32), "one"))
+    assert_computes(compiled(path, model)[0], weights)
+
+
+def test_a_square_matrix_that_may_be_transposed_is_refused(tmp_path: Path) -> None:
+    path, (_, tensors), model = tmp_path / "decoder.gguf", stored("Q8_0", HEADS), model_of()
+    model.graph.node[2].op_type, model.graph.node[2].domain = "FusedMatMul", "com.microsoft"
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    for constant in model.graph.initializer:
+        constant.name = constant.name.replace("onnx::MatMul_7", "model.layers.0.self_attn.q_proj.weight")
+    model.graph.node[2].input[1] = "model.layers.0.self_attn.q_proj.weight"
+    path.write_bytes(gguf(tensors, METADATA))
+    with pytest.raises(
+        CompileError, match=r"'blk\.0\.attn_q\.weight': the nodes that read .* do not tell whether it is"
+    ):
+        compiled(path, model)
 
 
 def test_embeddings_are_the_output_layer_too(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 
 from compiler.errors import CompileError, Diagnostic
@@ -63,14 +64,21 @@ class _Search:
         for name in parameter.names:
             for each in self.shorter(name):
                 if each in self.file.tensors:
-                    is_own = name == parameter.name
-                    return Fit(parameter, each, each, transposed=not is_own and parameter.is_transposed)
+                    is_own = name == parameter.name  # the exporter did not transpose it
+                    return Fit(parameter, each, each, not is_own and self.is_transposed(parameter, each))
         if self.architecture is not None:
             for name in parameter.names:
                 for tensor in self.architecture.tensors_of(name):
                     if tensor in self.file.tensors:
                         return self.converted(parameter, name, tensor, self.architecture)
         return None
+
+    def is_transposed(self, parameter: Parameter, tensor: str) -> bool:
+        """Whether a weight is the transposed tensor of a layer of PyTorch."""
+        known, stored = parameter.is_transposed, self.file.tensors[tensor].shape
+        if known is None and len({*parameter.shape}) == 1:
+            self.wrong.append(f"{tensor!r}: the nodes that read {parameter} do not tell whether it is transposed")
+        return stored != parameter.shape if known is None else known
 
     def shorter(self, name: str) -> list[str]:
         """The name, and the name without the modules that are around all weights."""
@@ -79,17 +87,19 @@ class _Search:
 
     def converted(self, parameter: Parameter, name: str, tensor: str, architecture: Architecture) -> Fit:
         """The fit of a tensor that llama.cpp converted."""
-        shift, order = architecture.shift(tensor), None
+        order, shape = None, self.file.tensors[tensor].shape
         try:
-            order = architecture.order(tensor, self.file.tensors[tensor].shape[0], self.heads())
+            order = architecture.order(tensor, math.prod(shape[:1]), self.heads())
         except ValueError as error:
             self.wrong.append(f"{tensor!r}: {error}")
-        return Fit(parameter, name, tensor, parameter.is_transposed, order, shift)
+        shift = architecture.shift(tensor) if parameter.gets_one else 0.0  # else the exporter added the 1
+        return Fit(parameter, name, tensor, self.is_transposed(parameter, tensor), order, shift)
 
     def heads(self) -> tuple[int, int]:
         """The numbers of heads of queries and of keys that a GGUF file states; 0 for one that is not stated."""
         queries = self.file.metadata.get(f"{self.name}.attention.head_count", 0)
-        return queries, self.file.metadata.get(f"{self.name}.attention.head_count_kv", queries)
+        keys = self.file.metadata.get(f"{self.name}.attention.head_count_kv", queries)
+        return (queries, keys) if isinstance(queries, int) and isinstance(keys, int) else (0, 0)
 
     def check(self, fit: Fit) -> None:
         """Records a tensor that is not of floats, or of another shape than its weight."""

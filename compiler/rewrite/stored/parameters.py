@@ -10,13 +10,14 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler.ir import origin
-from compiler.ir.graph import graphs_of
+from compiler.ir.graph import constant_of, graphs_of
 from compiler.ir.views.product import ProductView
 from compiler.rewrite.kept_weights import KeptWeights
 
 __all__ = ["Parameter", "has_ending", "parameters_of", "set_elements"]
 
 _FLOATS = frozenset([ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataType.DOUBLE])
+_COPIES = {("", "Cast", ""), ("", "Identity", "")}
 _WEIGHTS = {
     ("Gather", 0),
     ("Gemm", 1),
@@ -54,13 +55,17 @@ class Parameter:
         return has_ending(self.name) or (len(self.shape) == 2 and min(self.shape) > 1)
 
     @property
-    def is_transposed(self) -> bool:
-        """Whether a product reads it as a matrix `[K, N]`. A linear layer of PyTorch has the matrix `[N, K]`."""
-        for node, index in self.value.uses():
-            view = ProductView[ir.Value].of(node, complete=True)
-            if index == 1 and view is not None and not view.trans_b:
-                return True
-        return False
+    def is_transposed(self) -> bool | None:
+        """Whether its readers use it as a matrix `[K, N]`; `None` if they do not tell.
+
+        A linear layer and an embedding of PyTorch have a matrix `[N, K]`.
+        """
+        return _is_transposed(self.value) if len(self.shape) == 2 else False
+
+    @property
+    def gets_one(self) -> bool:
+        """Whether the model adds 1 to it."""
+        return any(_adds_one(node) for node, _ in _uses(self.value))
 
     @property
     def readers(self) -> list[ir.Node]:
@@ -105,6 +110,37 @@ def set_elements(value: ir.Value, array: np.ndarray) -> None:
         node.attributes["value"] = ir.AttrTensor("value", tensor)
 
 
+def _uses(value: ir.Value) -> Iterator[tuple[ir.Node, int]]:
+    """The nodes that read a value, also after a Cast, and the index of the input."""
+    for node, index in value.uses():
+        if node.op_identifier() in _COPIES:
+            yield from _uses(node.outputs[0])
+        else:
+            yield node, index
+
+
+def _is_transposed(value: ir.Value) -> bool | None:
+    """Whether all readers use a matrix as `[K, N]`, or none; `None` if they do not tell."""
+    found = {_is_transposed_in(node, index) for node, index in _uses(value)}
+    return found.pop() if len(found) == 1 else None
+
+
+def _is_transposed_in(node: ir.Node, index: int) -> bool | None:
+    view = ProductView[ir.Value].of(node, complete=True)
+    if view is not None and index < 2:
+        return view.trans_a if index == 0 else not view.trans_b
+    if node.op_identifier() == ("", "Transpose", ""):
+        turned = _is_transposed(node.outputs[0])
+        return None if turned is None else not turned
+    return False if (node.domain, node.op_type, index) == ("", "Gather", 0) else None
+
+
+def _adds_one(node: ir.Node) -> bool:
+    """Whether the node adds the number 1."""
+    constants = [constant_of(value) for value in node.inputs] if node.op_identifier() == ("", "Add", "") else []
+    return any(array is not None and array.size == 1 and array.item() == 1 for array in constants)
+
+
 def _constants(model: ir.Model) -> Iterator[ir.Value]:
     """The initializers and the results of Constant nodes."""
     for graph in graphs_of(model.graph):
@@ -118,9 +154,9 @@ def _names(value: ir.Value) -> list[str]:
     if has_ending(name):
         return [name]
     found = dict.fromkeys([name])
-    for node, index in value.uses():
+    for node, index in _uses(value):
         module, place = origin.of(node).module, (node.op_type, index)
-        kind = "weight" if place in _WEIGHTS else "bias" if place in _BIASES else ""
+        kind = "weight" if place in _WEIGHTS or _adds_one(node) else "bias" if place in _BIASES else ""
         if module and kind:
             found[f"{module}.{kind}"] = None
     return [*found]
