@@ -166,21 +166,18 @@ PAGES = {
         "The model declares an element type for an output, but the compiler infers another one from the operators. A "
         "program that reads the output would get a wrong type, so the compiler refuses the model, as onnxruntime does.",
         "Correct the declaration (`model.graph.output[0].type.tensor_type.elem_type`), or insert a Cast before the "
-        "output. If a converter to float16 wrote the model, convert it again with the option that keeps the types of "
-        "inputs and outputs.",
+        "output. Converters to float16 have an option that keeps the types of inputs and outputs.",
     ),
     "CC0405": Page(
-        "Inputs of the model have default values: they are also initializers. A plan has no inputs with defaults, so "
-        "the compiler makes them constants. This is only a warning, because most exporters mean these inputs to be "
-        "constants.",
+        "Inputs of the model have default values: they are also initializers. A plan has no such inputs: they become "
+        "constants. This is only a warning, because most exporters mean these inputs to be constants.",
         "To pass these inputs at run time, remove them from `model.graph.initializer`. To silence the warning, remove "
         "them from `model.graph.input`.",
     ),
     "CC0406": Page(
         "The option `state` does not fit the model, in one of three ways. It names an output or input that the model "
         "lacks. The input of a pair cannot take the value of the output, because the two differ in element type, rank "
-        "or size, or one of them is not a tensor of numbers. With `auto`, no output has a name that matches the name "
-        "of an input.",
+        "or size, or one is not a tensor of numbers. With `auto`, no name of an output matches the name of an input.",
         "`candlec inspect MODEL` prints the inputs and outputs. Name the pairs: `--state 'present.*=past.*'`, or "
         '`Options(state={"present.*": "past.*"})`. If a size along the axis that grows is fixed, for example by '
         "`--dim`, keep its symbol.",
@@ -197,12 +194,10 @@ PAGES = {
         "Correct a misspelled attribute: the plan uses the default value instead. `--strict` refuses such files.",
     ),
     "CC0409": Page(
-        "The option `weights` names a file that the compiler cannot read, or whose tensors do not fit the model: a "
-        "weight has no tensor, a tensor has no weight or another shape, or the compiler does not know how llama.cpp "
-        "converts the architecture. Without this error, some weights of the plan would not be those of the file.",
-        "Give a file of the same model, and export the model with the names of its modules, as `candlec export` does: "
-        "docs/weights.md says how the compiler finds the tensor of a weight. `--keep NAME` leaves a weight as the "
-        "model has it, such as a table of rotary embeddings.",
+        "The option `weights` names a file that the compiler cannot read, or whose tensors do not fit the weights of "
+        "the model. Without this error, some weights of the plan would not be those of the file.",
+        "Give a file of the same model: docs/weights.md says how the compiler finds the tensor of a weight. Export the "
+        "model with the names of its modules, as `candlec export` does. `--keep NAME` leaves a weight as it is.",
     ),
     "CC0501": Page(
         "A pass made the graph invalid.",
@@ -214,14 +209,11 @@ PAGES = {
         "`candlec compile --help` lists the names.",
     ),
     "CC0504": Page(
-        "The plan's description (steps, names, strings) is larger than the file format allows: 100,000,000 bytes. "
-        "Numeric constants do not count.",
-        "`--strip-origins` makes the description smaller. If the model contains large tables of strings, look up the "
-        "strings outside the model.",
+        "The plan's description, without numeric constants, is larger than the file format allows: 100,000,000 bytes.",
+        "`--strip-origins` makes it smaller. If the model has large tables of strings, look up these outside of it.",
     ),
     "CC0505": Page(
-        "A pass of `--passes` requires a fact about the model, such as known shapes, that does not hold when the pass "
-        "runs.",
+        "A pass of `--passes` requires a fact about the model, such as known shapes, that does not hold when it runs.",
         "Add one of the passes that the error names to `--passes`, or leave out the pass that requires the fact.",
     ),
     "CC0506": Page(

@@ -42,12 +42,10 @@ from compiler.passes.fuse_elementwise import fuse_elementwise
 from compiler.passes.fuse_epilogues import fuse_epilogues
 from compiler.passes.fuse_low_bit_products import fuse_low_bit_products
 from compiler.passes.fuse_quantization import fuse_quantization
-from compiler.passes.halve_products import halve_products
 from compiler.passes.infer_shapes import infer_shapes
 from compiler.passes.inline_branches import inline_branches
 from compiler.passes.inline_functions import inline_functions
 from compiler.passes.join_slices import join_slices
-from compiler.passes.keep_blocks import keep_blocks
 from compiler.passes.lower_3d_col2im import lower_3d_col2im
 from compiler.passes.lower_3d_conv import lower_3d_conv
 from compiler.passes.lower_3d_conv_transpose import lower_3d_conv_transpose
@@ -63,8 +61,6 @@ from compiler.passes.move_shapes_to_inputs import move_shapes_to_inputs
 from compiler.passes.normalize_reductions import normalize_reductions
 from compiler.passes.pin_defaults import pin_defaults
 from compiler.passes.pin_dims import pin_dims
-from compiler.passes.quantize_products import quantize_products
-from compiler.passes.quantize_weights import quantize_weights
 from compiler.passes.raise_first_versions import raise_first_versions
 from compiler.passes.raise_legacy import raise_legacy
 from compiler.passes.raise_transposes import raise_transposes
@@ -82,8 +78,6 @@ from compiler.passes.recognize_rms_norm import recognize_rms_norm
 from compiler.passes.recognize_rotary_embedding import recognize_rotary_embedding
 from compiler.passes.recognize_softmax import recognize_softmax
 from compiler.passes.reject_3d import reject_3d
-from compiler.passes.replace_weights import replace_weights
-from compiler.passes.round_products import round_products
 from compiler.passes.sort_nodes import sort_nodes
 from compiler.passes.split_sequences import split_sequences
 from compiler.passes.split_slices import split_slices
@@ -94,9 +88,7 @@ from compiler.plan.write import Part, write
 from compiler.rewrite.facts import missing_facts
 from compiler.rewrite.phase import Phase
 from compiler.rewrite.report import Pass, PassReport
-from compiler.rewrite.stored.file import WeightFile
-from compiler.rewrite.stored.fit import Blocks
-from compiler.rewrite.weight_format import is_file
+from compiler.weight_passes import narrowing, replacing
 
 if TYPE_CHECKING:
     from compiler.frontend.held import Held
@@ -125,23 +117,18 @@ def passes(options: Options) -> list[Pass]:
 
 def _phases(options: Options) -> list[Phase]:
     """All passes, in phases. A pass outside a `Phase` becomes a phase of its own, which runs once."""
-    replacing, narrowing = _of_weights(options)
-    needed, simplifying = _needed(options, replacing), _simplifying()
-    steps = [*needed, check_nodes(lower.refusals), *simplifying, *_recognizing(), *_fusing(narrowing)]
+    steps = [*_needed(options), check_nodes(lower.refusals), *_simplifying(), *_recognizing(), *_fusing(options)]
     return [step if isinstance(step, Phase) else Phase(step.name, [step]) for step in steps]
 
 
-def _needed(options: Options, replacing: list[Pass]) -> list[Pass | Phase]:
-    """The passes that translate any opset, functions and branches to operators that a plan supports.
-
-    `replacing` are passes that replace weights.
-    """
+def _needed(options: Options) -> list[Pass | Phase]:
+    """The passes that translate any opset, functions and branches to operators that a plan supports."""
     return [
         pin_defaults,
         pin_dims(options.dims),
         inline_functions,
         sort_nodes,
-        *replacing,  # before other passes compute with weights, and after the readers of weights are known
+        *replacing(options),  # when the readers of all weights are known
         raise_first_versions,
         infer_shapes,  # check_types and raise_legacy need types
         check_types,
@@ -211,8 +198,8 @@ def _recognizing() -> list[Pass | Phase]:
     ]
 
 
-def _fusing(narrowing: list[Pass]) -> list[Pass | Phase]:
-    """The passes that fuse operators into fewer and larger steps. Passes in `narrowing` store weights as codes."""
+def _fusing(options: Options) -> list[Pass | Phase]:
+    """The passes that fuse operators into fewer and larger steps."""
     return [
         fold_pads,
         fold_slices,
@@ -222,26 +209,13 @@ def _fusing(narrowing: list[Pass]) -> list[Pass | Phase]:
             "fuse",
             [
                 *_MERGE,
-                *narrowing,  # after all passes that compute with weights
+                *narrowing(options),
                 fuse_epilogues(lower.takes_epilogue, lower.is_elementwise),
                 fuse_elementwise(lower.is_elementwise),
             ],
         ),
         read_sequences_first,  # no later pass adds readers
     ]
-
-
-def _of_weights(options: Options) -> tuple[list[Pass], list[Pass]]:
-    """The passes that the options `weights` and `precision` ask for: those that replace weights, and the others."""
-    weights = None if options.weights is None else str(options.weights)
-    if weights is not None and is_file(weights):
-        file = WeightFile(weights)
-        blocks = Blocks(file)
-        return [replace_weights(file, blocks, options.keep)], [keep_blocks(blocks)]
-    if weights is not None:
-        return [], [quantize_weights(weights, options.keep)]
-    chosen = {"f16": halve_products, "bf16": round_products, "int8": quantize_products}.get(options.precision)
-    return [], [] if chosen is None else [chosen(options.keep)]
 
 
 def compile(source: Source | Held | Changed, options: Options | None = None) -> Plan:

@@ -24,6 +24,7 @@ PYTHON_LAYERS = [
     {"array_files", "contrib", "custom", "processes"},
     {"lower", "options", "runtime"},
     {"passes"},
+    {"weight_passes"},
     {"pipeline"},
     {"accuracy", "backend", "batch", "dynamo", "ort"},
     {"ray"},

@@ -109,6 +109,7 @@ def test_every_pass_has_its_place():
     """Every file in compiler/passes defines a `Pass`, or a function with the file's name that returns one."""
     asked = [
         Options(dims={"n": 1}, weights="int8", lower_3d=True),
+        Options(weights="other.gguf"),
         *(Options(precision=name) for name in ("bf16", "f16", "int8")),
     ]
     placed = {step.name for options in asked for step in pipeline.passes(options)}

@@ -12,11 +12,11 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler.ir.graph import rank
-from compiler.rewrite.constant_weights import CONSTANT_PRODUCT, CONSTANT_TABLE, coded_product, matrix_of, table_of
+from compiler.rewrite.constant_weights import CONSTANT_PRODUCT, CONSTANT_TABLE, coded_product, rows_of, table_of
 from compiler.rewrite.low_bit import PackedWeights
 from compiler.rewrite.pattern import Match
-from compiler.rewrite.report import Pass
-from compiler.rewrite.rule import FindingRule, Rewriter, rules_pass
+from compiler.rewrite.report import Pass, PassReport
+from compiler.rewrite.rule import FindingRule, Rewriter, apply_rules
 from compiler.rewrite.stored.fit import Blocks
 
 __all__ = ["keep_blocks"]
@@ -60,11 +60,7 @@ class KeepProduct(_Keep):
 
     def rows(self, match: Match) -> np.ndarray | str:
         """The columns of `W`."""
-        found = matrix_of(match)
-        if isinstance(found, str):
-            return found
-        weights, is_transposed = found
-        return weights if is_transposed else weights.T
+        return rows_of(match)
 
     def rewrite(self, match: Match, found: Kept, new: Rewriter) -> ir.Value:
         """The product, plus the addend of a Gemm."""
@@ -108,7 +104,17 @@ def _shape(new: Rewriter, axes: int) -> ir.Value:
     return new.constant(np.array([0] * axes + [-1]), "shape")
 
 
-def keep_blocks(blocks: Blocks) -> Pass:
-    """The pass that gives products and tables the codes of a file."""
-    facts = {"requires": frozenset({"sorted", "shapes"}), "needed": True}
-    return rules_pass("keep_blocks", [KeepProduct(blocks), KeepTable(blocks)], result="matrices kept as codes", **facts)
+def _keep_blocks(model: ir.Model, report: PassReport) -> None:
+    """Gives products and tables the codes that `replace_weights` recorded."""
+    blocks = model.meta.get(Blocks.KEY)
+    if blocks is not None:
+        apply_rules(model, [KeepProduct(blocks), KeepTable(blocks)], report)
+
+
+keep_blocks = Pass(
+    "keep_blocks",
+    _keep_blocks,
+    result="matrices kept as codes",
+    requires=frozenset({"sorted", "shapes"}),
+    needed=True,
+)

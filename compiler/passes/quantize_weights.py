@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from compiler.rewrite.constant_weights import CONSTANT_PRODUCT, CONSTANT_TABLE, coded_product, matrix_of, table_of
+from compiler.rewrite.constant_weights import CONSTANT_PRODUCT, CONSTANT_TABLE, coded_product, rows_of, table_of
 from compiler.rewrite.kept_weights import KeptWeights
 from compiler.rewrite.pattern import AnyOf, Const, Match, Op, Var
 from compiler.rewrite.permutation import typed
@@ -75,11 +75,7 @@ class QuantizeProduct(_Quantize):
 
     def rows(self, match: Match) -> np.ndarray | str:
         """The columns of `W`."""
-        found = matrix_of(match)
-        if isinstance(found, str):
-            return found
-        weights, is_transposed = found
-        return weights if is_transposed else weights.T
+        return rows_of(match)
 
     def rewrite(self, match: Match, found: _Weights, new: Rewriter) -> ir.Value:
         """The product, plus the addend of a Gemm."""

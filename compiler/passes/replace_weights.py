@@ -18,14 +18,15 @@ from compiler.rewrite.stored.parameters import parameters_of, set_elements
 __all__ = ["replace_weights"]
 
 
-def replace_weights(file: WeightFile, blocks: Blocks, keep: Sequence[str]) -> Pass:
+def replace_weights(path: str, keep: Sequence[str]) -> Pass:
     """The pass that gives weights the elements of a file, but not those with a name in `keep`.
 
-    It records the matrices of codes in `blocks`.
+    It records the matrices of codes for the pass `keep_blocks`.
     """
 
     def apply(model: ir.Model, report: PassReport) -> None:
-        kept = KeptWeights(keep)
+        file, kept = WeightFile(path), KeptWeights(keep)
+        blocks = model.meta[Blocks.KEY] = Blocks(file)
         for fit in fits_of(parameters_of(model), file, kept):
             rows, value = fit.rows(file), fit.parameter.value
             blocks.add(fit, rows)

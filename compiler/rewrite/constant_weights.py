@@ -12,7 +12,7 @@ from compiler.rewrite.low_bit import PackedWeights, low_bit_product
 from compiler.rewrite.pattern import AnyOf, Const, Match, Op, Var
 from compiler.rewrite.rule import Rewriter
 
-__all__ = ["CONSTANT_PRODUCT", "CONSTANT_TABLE", "coded_product", "matrix_of", "table_of"]
+__all__ = ["CONSTANT_PRODUCT", "CONSTANT_TABLE", "coded_product", "matrix_of", "rows_of", "table_of"]
 
 CONSTANT_PRODUCT = AnyOf(
     Op("MatMul", Var("a"), Const("w")),
@@ -32,6 +32,15 @@ def matrix_of(match: Match) -> tuple[np.ndarray, bool] | str:
         return "the product scales its operands, or transposes the left operand"
     weights = match.constant("w")
     return (weights, view.trans_b) if weights.ndim == 2 else "the weights are no matrix"
+
+
+def rows_of(match: Match) -> np.ndarray | str:
+    """The columns of the weights of a product as rows `[N, K]`; or a reason against changing them."""
+    found = matrix_of(match)
+    if isinstance(found, str):
+        return found
+    weights, is_transposed = found
+    return weights if is_transposed else weights.T
 
 
 def coded_product(new: Rewriter, match: Match, weights: PackedWeights) -> ir.Value:

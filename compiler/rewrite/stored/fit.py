@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -61,6 +61,9 @@ class Fit:
 
 class Blocks:
     """The matrices of codes of a file that became matrices of floats, by their numbers."""
+
+    KEY: ClassVar[str] = "candle_plan.blocks"
+    """The key in the `meta` of a model."""
 
     def __init__(self, file: WeightFile) -> None:
         self._file = file
