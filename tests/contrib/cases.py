@@ -106,7 +106,7 @@ def with_types(case: Case) -> onnx.ModelProto:
     """The model with a type for the output `qk`, which onnxruntime cannot infer."""
     model = case.model()
     for output in model.graph.output:
-        if case.op_type == "MultiHeadAttention" and output.name == "y3":
+        if case.op_type in ("DecoderMaskedMultiHeadAttention", "MultiHeadAttention") and output.name == "y3":
             output.type.tensor_type.elem_type = TensorProto.FLOAT
     return model
 

@@ -13,6 +13,7 @@ FAMILIES = {
     ("com.microsoft", "CDist"): "distance",
     ("com.microsoft", "CausalConvWithState"): "causal_conv",
     ("com.microsoft", "CropAndResize"): "crop_and_resize",
+    ("com.microsoft", "DecoderMaskedMultiHeadAttention"): "decoder_attention",
     ("com.microsoft", "DequantizeLinear"): "quantize",
     ("com.microsoft", "DynamicQuantizeLSTM"): "dynamic_quantize_lstm",
     ("com.microsoft", "DynamicQuantizeMatMul"): "quantize",

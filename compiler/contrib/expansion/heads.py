@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import onnx_ir as ir
 
-from compiler.contrib.expansion.body import Body, Size
+from compiler.contrib.expansion.body import END, Body, Size
 from compiler.contrib.expansion.node import Node
 
-__all__ = ["attend", "merge_heads", "scale_of", "split_heads"]
+__all__ = ["add_biases", "attend", "merge_heads", "scale_of", "split_heads"]
 
 
 def split_heads(new: Body, value: ir.Value, heads: int, rows: Size = 0) -> ir.Value:
@@ -23,6 +24,16 @@ def split_heads(new: Body, value: ir.Value, heads: int, rows: Size = 0) -> ir.Va
 def merge_heads(new: Body, value: ir.Value) -> ir.Value:
     """`[B, heads, S, H]` → `[B, S, heads · H]`."""
     return new.reshape(new.transpose(value, 0, 2, 1, 3), 0, 0, -1)
+
+
+def add_biases(node: Node, new: Body, index: int, values: tuple[ir.Value, ...]) -> tuple[ir.Value, ...]:
+    """Q, K and V of three dimensions, or only Q, plus their slices of the bias `[D + D + Dv]` in input `index`."""
+    bias = node.optional(index)
+    if bias is None:
+        return values
+    width = node.size(0, "query", 2)
+    slices = (new.slice(bias, 0, start, end) for start, end in pairwise((0, width, 2 * width, END)))
+    return tuple(new.op("Add", value, each) for value, each in zip(values, slices, strict=False))
 
 
 def scale_of(node: Node) -> dict[str, Any]:

@@ -26,12 +26,15 @@ class Scores:
     dtype: ir.DataType
 
 
-def padding_mask(node: Node, new: Body, index: int, name: str, scores: Scores) -> ir.Value | None:
+def padding_mask(
+    node: Node, new: Body, index: int, name: str, scores: Scores, *, is_exact: bool | ir.Value = False
+) -> ir.Value | None:
     """The term `[B, 1, 1 or S, T]` of a mask: 0 for visible keys, and the attribute `mask_filter_value` for others.
 
     The mask is the number of visible keys `[B]`, or `[3 · B + 2]` whose first B elements are that number; or ones and
     zeros, `[B, T]` or `[B, S, T]`. A mask of Attention and QAttention may also be the end and the start of the visible
-    keys `[2 · B]`, and `[B, 1]` is no mask.
+    keys `[2 · B]`, and `[B, 1]` is no mask. With `is_exact`, only 0 hides a key; otherwise, a negative
+    number does too.
     """
     hidden_score = node.float("mask_filter_value", -10000.0)
     mask = node.optional(index)
@@ -45,8 +48,15 @@ def padding_mask(node: Node, new: Body, index: int, name: str, scores: Scores) -
     else:
         rows: list[Size] = [scores.queries] if rank == 3 else [1]
         marks = new.reshape(mask, scores.batch, 1, *rows, scores.keys)
-        hidden = new.op("LessOrEqual", marks, new.scalar(0, mask.dtype or ir.DataType.INT32))
+        hidden = _hiding(new, marks, new.scalar(0, mask.dtype or ir.DataType.INT32), is_exact)
     return _penalty(new, hidden, hidden_score, scores.dtype)
+
+
+def _hiding(new: Body, marks: ir.Value, zero: ir.Value, is_exact: bool | ir.Value) -> ir.Value:
+    """Whether a mark hides its key."""
+    if isinstance(is_exact, bool):
+        return new.op("Equal" if is_exact else "LessOrEqual", marks, zero)
+    return new.op("Where", is_exact, _hiding(new, marks, zero, True), _hiding(new, marks, zero, False))
 
 
 def _outside(node: Node, new: Body, mask: ir.Value, scores: Scores) -> ir.Value:
