@@ -102,8 +102,6 @@ def test_packed_forms(unidirectional: int, symbolic: bool) -> None:
         ([heads_last(*SELF), K, V], {}, "also holds key and value"),
         ([heads_last(*SELF), None, None, BIAS], {}, "bias"),
         ([Q, heads_last(*SELF[1:]), V], {}, "excludes the inputs bias and value"),
-        ([*SELF, None, None, None, *PAST, np.int32([2])], {}, "past_sequence_length"),
-        ([*SELF, *[None] * 6, np.zeros((2, 1, 4), np.int32)], {}, "cache_indirection"),
         ([*SELF], {"num_heads": 0}, "num_heads is 0"),
         ([*SELF, None, None, None, PAST[0], None], {}, "past_key and past_value together"),
         ([*SELF, None, None, None, None, PAST[1]], {}, "past_key and past_value together"),
