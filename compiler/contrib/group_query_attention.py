@@ -10,11 +10,12 @@ from compiler.contrib.expansion.body import FLOAT, HALVES, Body, Size
 from compiler.contrib.expansion.heads import attend, merge_heads, scale_of, split_heads
 from compiler.contrib.expansion.kv_cache import Cache, Lengths
 from compiler.contrib.expansion.node import Node, expands
+from compiler.contrib.expansion.quantized_cache import QuantizedCache
 
 __all__: list[str] = []
 
-_UNSUPPORTED = {12: "k_scale", 13: "v_scale", 14: "q_norm_weight", 15: "k_norm_weight", 16: "query_seqlens"}
-"""The inputs that are refused: those of quantized caches, of normalized queries and keys, and of packed batches."""
+_UNSUPPORTED = {14: "q_norm_weight", 15: "k_norm_weight", 16: "query_seqlens"}
+"""The inputs that are refused: those of normalized queries and keys, and of padded chunks."""
 
 
 @expands("GroupQueryAttention")
@@ -39,26 +40,31 @@ def group_query_attention(node: Node, new: Body) -> list[ir.Value | None]:
         query, *rotated = _rotated(node, new, lengths, ((query, heads), *([(key, kv_heads)] if is_new else [])))
         key = rotated[0] if rotated else key
     q = split_heads(new, query, heads)
+    quantized = QuantizedCache.read(node, new, _query_heads(node))
     if is_new:
         k, v = (split_heads(new, each, kv_heads, lengths.queries) for each in (key, value))
-        cache = Cache.present(node, new, (k, v), lengths)
+        added = (k, v) if quantized is None else quantized.quantize(new, (k, v))
+        cache = Cache.present(node, new, added, lengths)
     else:
         cache = Cache.shared(node, new, lengths)
-    y, scores = _attended(node, new, q, cache, lengths)
+    seen = cache if quantized is None else quantized.dequantize(new, cache, lengths.total)
+    y, scores = _attended(node, new, q, seen, lengths)
     return [merge_heads(new, y), cache.key, cache.value, scores]
 
 
 def _check(node: Node) -> None:
-    """Refuses quantized caches, and nodes that onnxruntime's CPU provider refuses."""
+    """Refuses nodes that onnxruntime's CPU provider refuses, and caches of a window."""
     for index, name in _UNSUPPORTED.items():
         node.refuse_input(index, name)
     node.choice("sliding_window_cache", 0)
-    node.choice("kv_cache_bit_width", 0)
-    for name in ("k_quant_type", "v_quant_type"):
-        if (kind := node.string(name, "NONE")) != "NONE":
-            node.refuse("CC0202", f"GroupQueryAttention's attribute {name} is {kind}; only NONE is supported")
     for name in ("qk_norm_epsilon", "q_norm_epsilon", "k_norm_epsilon"):
         node.float(name, 0.0)  # without the weights of the norms, there are no norms
+
+
+def _query_heads(node: Node) -> int:
+    """The number of heads in the query, which may also hold its key and value."""
+    heads = node.positive("num_heads")
+    return heads if node.optional(1) is not None else heads + 2 * node.positive("kv_num_heads")
 
 
 def _operands(node: Node, new: Body, heads: int, kv_heads: int) -> list[ir.Value]:
@@ -74,7 +80,7 @@ def _operands(node: Node, new: Body, heads: int, kv_heads: int) -> list[ir.Value
         return [node.input(index) for index in range(3)]
     if given != [None, None]:
         node.refuse("CC0205", "GroupQueryAttention needs key and value together")
-    size = node.split_size(0, "query", 2, heads + 2 * kv_heads)
+    size = node.split_size(0, "query", 2, _query_heads(node))
     return new.split(node.input(0), 2, heads * size, kv_heads * size, kv_heads * size)
 
 

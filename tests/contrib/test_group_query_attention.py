@@ -5,7 +5,7 @@ import pytest
 
 import compiler
 from compiler import CompileError
-from tests.contrib.cases import HALF, Array, Case, case, check, normal
+from tests.contrib.cases import HALF, Array, Case, case, check, integers, normal
 
 OP = "GroupQueryAttention"
 HEADS = {"num_heads": 4, "kv_num_heads": 2}
@@ -57,6 +57,22 @@ PROMPT, CHUNK = (4, 0, [4, 4], 4), (3, 5, [8], 8)
 BIAS, LONG_BIAS, CHUNK_BIAS = normal(2, 4, 1, 5), normal(2, 4, 4, 4), normal(1, 4, 3, 5)
 HALF_TERMS = (*NO_ROTARY, None, BIAS.astype(np.float16), normal(4, dtype=np.float16))
 PLACES = np.array([[0, 1, 2, 3], [3, 4, 5, 6]])
+
+
+def quantized(name: str, *arguments: Any, bits: int = 8, is_list: bool = False, **options: Any) -> Any:
+    """A case whose cache holds codes of 8 or 4 bits."""
+    size, kind, low = (16, np.int8, -128) if bits == 8 else (8, np.uint8, 0)
+    kept = {key: options.pop(key) for key in ("dtype", "packed", "empty") if key in options}
+    found = inputs(*arguments, **kept)
+    codes = [integers(low, low + 256, *found[3].shape[:3], size, dtype=kind, seed=seed) for seed in (1, 2)]
+    step = np.float32(1.5 / (1 << (bits - 1)))
+    scales = [step * (1 + np.abs(normal(1, 2, 1, 16, seed=seed))) if is_list else np.array([step]) for seed in (1, 2)]
+    more = [*options.pop("more", ()), *[None] * 5][:5]
+    form = "PER_CHANNEL" if is_list else "PER_TENSOR"
+    fields = {"kv_cache_bit_width": bits, "k_quant_type": form, "v_quant_type": form, "outputs": PRESENT, **HEADS}
+    dims = {0: "B S _", 3: "B _ P _", 4: "B _ P _", 5: "B"}
+    return case(OP, *found[:3], *codes, *found[5:], *more, *scales, name=name, **{"dims": dims, **fields, **options})
+
 
 CASES = [
     given("prompt", *PROMPT),
@@ -148,6 +164,24 @@ CASES = [
     given("weights", *CHUNK, qk_output=2, outputs=(True, True, True, True)),
     given("scores in a shared buffer", *SHARED, qk_output=1, outputs=(True, True, True, True)),
     given("smooth weights", *STEP, qk_output=2, smooth_softmax=1, outputs=(True, True, True, True)),
+    quantized("codes", *STEP),
+    quantized("codes of channels", *STEP, is_list=True),
+    quantized("codes in a shared buffer", *SHARED),
+    quantized("codes of 4 bits", *STEP, bits=4),
+    quantized("codes of 4 bits of channels in a shared buffer", *SHARED, bits=4, is_list=True),
+    quantized("codes of a prompt", *PROMPT, is_list=True),
+    quantized("codes of a padded prompt in a shared buffer", 4, 9, [4, 2], 4, bits=4),
+    quantized("codes of a chunk and a window", *CHUNK, local_window_size=2),
+    quantized("codes of a padded prompt and a window", 4, 0, [4, 2], 4, local_window_size=2),
+    quantized("codes of a packed step", *STEP, packed=True, dims={}),
+    quantized("codes of a rotary step", *STEP, more=ROTARY, do_rotary=1),
+    quantized("codes of a smooth step", *SHARED, smooth_softmax=1, softcap=1.5),
+    quantized("codes of a step with bias and sink", *STEP, more=(*NO_ROTARY, None, BIAS, normal(4)), bits=4),
+    quantized("weights of codes", *SHARED, qk_output=2, outputs=(True,) * 4),
+    quantized("codes of a chunk that is not causal", *CHUNK, causal=0),
+    quantized("codes of a shared cache", 1, 7, [7, 4], 7, empty=True, dims={}),
+    quantized("codes of float16", *STEP, dtype=np.float16, **HALF),
+    quantized("codes of 4 bits of float16", *SHARED, bits=4, is_list=True, dtype=np.float16, **HALF),
     given(
         "named defaults",
         *STEP,
@@ -171,6 +205,22 @@ def test_attributes_that_are_refused() -> None:
     for attributes in ({"causal": 0, "local_window_size": 2}, {"local_window_size": 0}, {"num_heads": 3}):
         with pytest.raises(CompileError, match=r"causal|local_window_size|heads"):
             compiler.compile(Case(OP, inputs(*STEP), {**HEADS, **attributes}, PRESENT).model())
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"v_quant_type": "PER_CHANNEL"}, "k_quant_type PER_TENSOR and v_quant_type PER_CHANNEL"),
+        ({"k_quant_type": "PER_ROW", "v_quant_type": "PER_ROW"}, "k_quant_type PER_ROW"),
+        ({"k_quant_type": "NONE", "v_quant_type": "NONE"}, "with kv_cache_bit_width 8"),
+        ({"kv_cache_bit_width": 2}, "kv_cache_bit_width is 2"),
+        ({"kv_cache_bit_width": 4}, "past_key has the element type int8"),
+    ],
+)
+def test_codes_that_are_refused(changed: dict[str, Any], reason: str) -> None:
+    plain: Case = quantized("codes", *STEP).values[0]
+    with pytest.raises(CompileError, match=reason):
+        compiler.compile(Case(OP, plain.inputs, {**plain.attributes, **changed}, PRESENT).model())
 
 
 @pytest.mark.parametrize(("index", "name"), [(12, "k_scale"), (13, "v_scale"), (14, "q_norm_weight"), (15, "k_norm")])

@@ -71,7 +71,7 @@ class Cache:
         is_held = cut.op("LessOrEqual", cut.unsqueeze(cut.positions(held), 1), cut.reshape(lengths.last, -1, 1, 1, 1))
         results = []
         for past in (node.input(3), node.input(4)):
-            zero = cut.scalar(0, node.dtype(0, "query"))
+            zero = cut.scalar(0, node.dtype(3, "past_key"))
             results.append(cut.op("Pad", cut.op("Where", is_held, past, zero), more))
         branches: dict[str, Any] = {
             "then_branch": kept.graph([kept.op("Identity", node.input(index)) for index in (3, 4)]),
