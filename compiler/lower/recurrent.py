@@ -2,26 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
+from compiler.contrib.expansion.activations import read_activations
 from compiler.lower.node import Node, lowers
 from compiler.plan import PlanBuilder, Value, ops
-
-_PARAMETERS: dict[str, tuple[float, ...]] = {
-    "Affine": (1.0, 0.0),
-    "Elu": (1.0,),
-    "HardSigmoid": (0.2, 0.5),
-    "LeakyRelu": (0.01,),
-    "Relu": (),
-    "ScaledTanh": (1.0, 1.0),
-    "Sigmoid": (),
-    "Softplus": (),
-    "Softsign": (),
-    "Tanh": (),
-    "ThresholdedRelu": (1.0,),
-}
-"""The activation functions, and the defaults of their α and β."""
 
 _REVERSED = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}
 
@@ -105,19 +90,9 @@ def _directions(node: Node, defaults: list[str]) -> list[ops.Direction]:
 
 
 def _activations(node: Node, names: list[str]) -> list[ops.AnyActivation]:
-    """The activations; each function with α or β takes the next one of the attributes."""
-    alphas, betas = iter(node.floats("activation_alpha", [])), iter(node.floats("activation_beta", []))
-    written = {name.lower(): name for name in _PARAMETERS}
+    """The activations with these names."""
     functions: list[ops.AnyActivation] = []
-    for given in names:
-        name = written.get(given.lower())
-        if name is None:
-            node.refuse(
-                "CC0202", f"{node.op_type} has no activation {given!r}", help=f"one of {', '.join(_PARAMETERS)}"
-            )
-        values = [next(source, default) for source, default in zip((alphas, betas), _PARAMETERS[name], strict=False)]
-        if not all(map(math.isfinite, values)):
-            node.refuse("CC0202", f"activation {name} has the parameters {values}, which are not finite")
+    for name, values in read_activations(node, names):
         function: Any = getattr(ops.Activation, name)(*values) if values else name
         functions.append(function)
     return functions

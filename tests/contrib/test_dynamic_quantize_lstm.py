@@ -28,6 +28,7 @@ def lstm(
     zero: int = 0,
     is_list: bool = False,
     more: Any = (),
+    length: int | None = None,
     **options: Any,
 ) -> Any:
     w, r = weights(count, kind)
@@ -35,10 +36,11 @@ def lstm(
     scales = [(0.003 + np.abs(normal(*shape, seed=seed)) / 500).astype(np.float32) for seed in (1, 2)]
     zeros = np.full(shape, zero, kind)
     bias, start, cell, peepholes = [*more, *[None] * (4 - len(more))]
-    operands = (X, w, r, bias, None, start, cell, peepholes, scales[0], zeros, scales[1], zeros)
+    lengths = None if length is None else np.int32([length])
+    operands = (X, w, r, bias, lengths, start, cell, peepholes, scales[0], zeros, scales[1], zeros)
     constants = (1, 2, 8, 9, 10, 11)
     fields = {"hidden_size": HIDDEN, "outputs": ALL, "constants": constants, "dims": {0: "S _ _"}, **CLOSE}
-    return case(OP, *operands, name=name, **fields, **options)
+    return case(OP, *operands, name=name, **{**fields, **options})
 
 
 def states(count: int) -> tuple[Array, ...]:
@@ -56,6 +58,36 @@ CASES = [
     lstm("reverse", more=states(1), direction="reverse"),
     lstm("bidirectional", count=2, more=states(2), direction="bidirectional"),
     lstm("bidirectional columns", count=2, is_list=True, direction="bidirectional"),
+    lstm("clip", more=states(1), clip=0.4),
+    lstm("clip and peepholes", more=(*states(1), normal(1, 3 * HIDDEN)), clip=0.4),
+    lstm("coupled gates", more=states(1), input_forget=1),
+    *[
+        lstm(f"{' '.join(names)}", more=states(1), activations=names, **parameters)
+        for names, parameters in [
+            (["HardSigmoid", "Relu", "Softsign"], {}),
+            (["Affine", "ScaledTanh", "LeakyRelu"], {"activation_alpha": [0.3, 1.2], "activation_beta": [0.4, 0.7]}),
+            (["hardsigmoid", "Elu", "tanh"], {"activation_alpha": [0.3, 0.6], "activation_beta": [0.4]}),
+            (["Sigmoid", "Softplus", "ThresholdedRelu"], {"activation_alpha": [0.2]}),
+        ]
+    ],
+    lstm(
+        "functions of two directions",
+        count=2,
+        more=states(2),
+        direction="bidirectional",
+        activations=["HardSigmoid", "Tanh", "Relu", "Sigmoid", "Softsign", "Tanh"],
+    ),
+    *[lstm(f"{each} steps", more=states(1), length=each) for each in (1, 4, 6)],
+    lstm("four steps of a symbolic batch", more=states(1), length=4, dims={0: "S B _", 4: "B"}),
+    lstm("four steps reversed", more=states(1), length=4, direction="reverse", dims={0: "S B _", 4: "B"}),
+    lstm(
+        "four steps in two directions",
+        count=2,
+        more=states(2),
+        length=4,
+        direction="bidirectional",
+        dims={0: "S B _", 4: "B", 5: "_ B _", 6: "_ B _"},
+    ),
     lstm("the default activations", activations=["Sigmoid", "Tanh", "Tanh"], input_forget=0),
 ]
 
@@ -69,11 +101,9 @@ def test_equals_onnxruntime(given: Case) -> None:
     ("changed", "reason"),
     [
         ({"direction": "sideways"}, "no direction 'sideways'"),
-        ({"activations": ["Relu", "Tanh", "Tanh"]}, "attribute activations"),
-        ({"clip": 1.5}, "attribute clip is 1.5"),
-        ({"input_forget": 1}, "attribute input_forget"),
-        ({"activation_alpha": [0.5]}, "attribute activation_alpha"),
-        ({"activation_beta": [0.5]}, "attribute activation_beta"),
+        ({"activations": ["Relu", "Tanh"]}, "needs 3 activations for forward, found 2"),
+        ({"activations": ["Relu", "Tanh", "Cosine"]}, "no activation 'Cosine'"),
+        ({"input_forget": 2}, "input_forget is 0 or 1"),
     ],
 )
 def test_refusals(changed: dict[str, Any], reason: str) -> None:
