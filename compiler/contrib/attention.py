@@ -23,10 +23,10 @@ def attention(node: Node, new: Body) -> list[ir.Value]:
     dtype = node.dtype(0, "input", FLOAT, *HALVES)
     node.rank(0, "input", 3)
     heads = node.positive("num_heads")
-    node.choice("do_rotary", 0)
-    node.choice("rotary_embedding_dim", 0)
-    node.choice("past_present_share_buffer", 0)
-    node.refuse_input(6, "past_sequence_length")
+    for name in ("do_rotary", "past_present_share_buffer"):
+        node.choice(name, 0)
+    node.int("rotary_embedding_dim", 0)  # only a rotary embedding reads it
+    node.ignore(6)  # the number of keys in a buffer
     return _attended(node, new, dtype, _projected(node, new, heads), mask=3, past=4, term=5)
 
 

@@ -46,6 +46,8 @@ CASES = [
     case(OP, X, W, BIAS, RANGES, PAST, name="past ranges", outputs=BOTH, **FIXED),
     case(OP, X, W, BIAS, None, PAST[:, :, :, :0], name="empty past", outputs=BOTH, dims=WITH_PAST, **FIXED),
     case(OP, X, W, BIAS, name="scale 0", scale=0.0, **FIXED),
+    case(OP, X, W, BIAS, None, PAST, None, np.int32([2]), name="unread length", outputs=BOTH, **FIXED),
+    case(OP, X, W, BIAS, name="unread size", rotary_embedding_dim=32, do_rotary=0, **FIXED),
 ]
 
 
