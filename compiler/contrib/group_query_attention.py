@@ -10,7 +10,7 @@ from compiler.contrib.expansion.body import FLOAT, HALVES, Body, Size
 from compiler.contrib.expansion.heads import attend, merge_heads, scale_of, split_heads
 from compiler.contrib.expansion.kv_cache import Cache, Lengths
 from compiler.contrib.expansion.node import Node, expands
-from compiler.contrib.expansion.quantized_cache import QuantizedCache
+from compiler.contrib.expansion.stored_cache import storage
 
 __all__: list[str] = []
 
@@ -40,14 +40,14 @@ def group_query_attention(node: Node, new: Body) -> list[ir.Value | None]:
         query, *rotated = _rotated(node, new, lengths, ((query, heads), *([(key, kv_heads)] if is_new else [])))
         key = rotated[0] if rotated else key
     q = split_heads(new, query, heads)
-    quantized = QuantizedCache.read(node, new, _query_heads(node))
+    form = storage(node, new, _query_heads(node))
     if is_new:
         k, v = (split_heads(new, each, kv_heads, lengths.queries) for each in (key, value))
-        added = (k, v) if quantized is None else quantized.quantize(new, (k, v))
+        added = (k, v) if form is None else form.store(new, (k, v))
         cache = Cache.present(node, new, added, lengths)
     else:
         cache = Cache.shared(node, new, lengths)
-    seen = cache if quantized is None else quantized.dequantize(new, cache, lengths.total)
+    seen = cache if form is None else form.load(new, cache, lengths.total)
     y, scores = _attended(node, new, q, seen, lengths)
     return [merge_heads(new, y), cache.key, cache.value, scores]
 

@@ -25,7 +25,6 @@ class _Sizes:
     group: int
     depth: int
     width: int
-    dtype: ir.DataType
 
 
 @expands("LinearAttention")
@@ -33,8 +32,10 @@ def linear_attention(node: Node, new: Body) -> tuple[ir.Value, ir.Value]:
     """For each position: `S = exp(decay) · S + kᵀ · update` and `y = scale · q · S`.
 
     The update is `v`, or `beta · (v - k · S)` after the decay. Queries are `[B, T, Hq · D]`, keys `[B, T, Hk · D]`,
-    values `[B, T, H · E]`, states `[B, H, D, E]`. Outputs: the result `[B, T, max(Hq, H) · E]`, the last state.
+    values `[B, T, H · E]`, states `[B, H, D, E]`. Outputs: the result `[B, T, max(Hq, H) · E]`, the last state, which
+    may have another type than the queries. Everything is computed in float32.
     """
+    dtype = node.dtype(0, "query", FLOAT, *HALVES)
     node.int("chunk_size", 64)  # how many positions a kernel takes at a time
     node.choice("state_window", 0)
     rule = node.string("update_rule", "gated_delta")
@@ -48,26 +49,29 @@ def linear_attention(node: Node, new: Body) -> tuple[ir.Value, ir.Value]:
         operands.append(_factors(node, new, 4, "decay", (sizes.heads, sizes.heads * sizes.depth), sizes))
     if corrects:
         operands.append(_factors(node, new, 5, "beta", (1, sizes.heads), sizes))
-    state = node.optional(3)
-    shape = (sizes.batch, sizes.heads, sizes.depth, sizes.width)
-    if state is None:
-        state = new.op("Expand", new.scalar(0, sizes.dtype), new.sizes(*shape))
-    else:
-        node.rank(3, "past_state", 4)
-        node.check_sizes(3, "past_state", dict(enumerate(shape)))
-        state = new.reshape(state, *shape)
     axes = [1] * len(operands)
-    body = _step(sizes.dtype, decays=decays, corrects=corrects)
+    body = _step(decays=decays, corrects=corrects)
     options: dict[str, Any] = {"num_scan_inputs": len(operands), "scan_input_axes": axes, "scan_output_axes": [1]}
-    last, rows = new.op("Scan", state, *operands, body=body, outputs=2, **options)
+    last, rows = new.op("Scan", _state(node, new, sizes), *operands, body=body, outputs=2, **options)
     scale = node.float("scale", 0.0) or sizes.depth**-0.5
     y = new.reshape(rows, 0, 0, sizes.heads * sizes.group * sizes.width)
-    return new.op("Mul", y, new.scalar(scale, sizes.dtype)), last
+    y = new.op("Mul", y, new.scalar(scale, FLOAT))
+    held = dtype if node.optional(3) is None else node.dtype(3, "past_state", FLOAT, *HALVES)
+    return new.cast(y, dtype, FLOAT), new.cast(last, held, FLOAT)
+
+
+def _state(node: Node, new: Body, sizes: _Sizes) -> ir.Value:
+    """The state `[B, H, D, E]`, zeros if the node has none."""
+    state, shape = node.optional(3), (sizes.batch, sizes.heads, sizes.depth, sizes.width)
+    if state is None:
+        return new.op("Expand", new.scalar(0, FLOAT), new.sizes(*shape))
+    node.rank(3, "past_state", 4)
+    node.check_sizes(3, "past_state", dict(enumerate(shape)))
+    return new.reshape(new.upcast(state), *shape)
 
 
 def _sizes(node: Node, new: Body) -> tuple[_Sizes, int]:
     """The sizes, and the number of heads of the queries."""
-    dtype = node.dtype(0, "query", FLOAT, *HALVES)
     for index, name in enumerate(("query", "key", "value")):
         node.rank(index, name, 3)
     query_heads, heads = node.positive("q_num_heads"), node.positive("kv_num_heads")
@@ -75,14 +79,16 @@ def _sizes(node: Node, new: Body) -> tuple[_Sizes, int]:
         node.refuse("CC0202", f"LinearAttention's {query_heads} heads of queries do not fit {heads} heads of values")
     depth, width = node.split_size(0, "query", 2, query_heads), node.split_size(2, "value", 2, heads)
     group = max(query_heads // heads, 1)
-    return _Sizes(new.size(node.input(0), 0), heads, group, depth, width, dtype), query_heads
+    return _Sizes(new.size(node.input(0), 0), heads, group, depth, width), query_heads
 
 
 def _queries(node: Node, new: Body, sizes: _Sizes, heads: int) -> ir.Value:
     """The queries `[B, T, H, group, D]`. If there are fewer than H heads of queries, several heads share one."""
     if heads >= sizes.heads:
-        return new.reshape(node.input(0), sizes.batch, 0, sizes.heads, sizes.group, sizes.depth)
-    return new.reshape(_repeated(new, node.input(0), heads, sizes), sizes.batch, 0, sizes.heads, 1, sizes.depth)
+        return new.reshape(new.upcast(node.input(0)), sizes.batch, 0, sizes.heads, sizes.group, sizes.depth)
+    return new.reshape(
+        _repeated(new, new.upcast(node.input(0)), heads, sizes), sizes.batch, 0, sizes.heads, 1, sizes.depth
+    )
 
 
 def _keys(node: Node, new: Body, sizes: _Sizes) -> ir.Value:
@@ -90,7 +96,8 @@ def _keys(node: Node, new: Body, sizes: _Sizes) -> ir.Value:
     heads = node.size(1, "key", 2) // sizes.depth
     if heads < 1 or sizes.heads % heads:
         node.refuse("CC0210", f"LinearAttention's {heads} heads of keys do not fit {sizes.heads} heads of values")
-    keys = node.input(1) if heads == sizes.heads else _repeated(new, node.input(1), heads, sizes)
+    keys = new.upcast(node.input(1))
+    keys = keys if heads == sizes.heads else _repeated(new, keys, heads, sizes)
     return new.reshape(keys, sizes.batch, 0, sizes.heads, 1, sizes.depth)
 
 
@@ -102,7 +109,7 @@ def _repeated(new: Body, value: ir.Value, heads: int, sizes: _Sizes) -> ir.Value
 
 def _values(node: Node, new: Body, sizes: _Sizes) -> ir.Value:
     """The values `[B, T, H, 1, E]`."""
-    return new.reshape(node.input(2), sizes.batch, 0, sizes.heads, 1, sizes.width)
+    return new.reshape(new.upcast(node.input(2)), sizes.batch, 0, sizes.heads, 1, sizes.width)
 
 
 def _factors(node: Node, new: Body, index: int, name: str, widths: tuple[int, int], sizes: _Sizes) -> ir.Value:
@@ -113,14 +120,14 @@ def _factors(node: Node, new: Body, index: int, name: str, widths: tuple[int, in
             "CC0210", f"LinearAttention's input {name} has the width {width}, neither {widths[0]} nor {widths[1]}"
         )
     heads = min(width, sizes.heads)
-    factors = new.reshape(node.input(index), sizes.batch, 0, heads, width // heads, 1)
+    factors = new.reshape(new.upcast(node.input(index)), sizes.batch, 0, heads, width // heads, 1)
     return new.op("Exp", factors) if name == "decay" else factors
 
 
-def _step(dtype: ir.DataType, *, decays: bool, corrects: bool) -> ir.Graph:
+def _step(*, decays: bool, corrects: bool) -> ir.Graph:
     """The body of the scan: the state and the operands of a position → the next state and the rows of the result."""
     names = ["state", "query", "key", "value", *["decay"] * decays, *["beta"] * corrects]
-    given = {name: ir.Value(name=name, type=ir.TensorType(dtype)) for name in names}
+    given = {name: ir.Value(name=name, type=ir.TensorType(FLOAT)) for name in names}
     new = Body(None)
     state, key, update = given["state"], given["key"], given["value"]
     if decays:

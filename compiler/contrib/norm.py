@@ -6,6 +6,7 @@ import onnx_ir as ir
 
 from compiler.contrib.expansion.body import FLOAT, HALVES, Body
 from compiler.contrib.expansion.node import Node, expands
+from compiler.ir.views.quantize import CODES
 
 __all__: list[str] = []
 
@@ -124,3 +125,32 @@ def _ones(node: Node, new: Body) -> ir.Value | None:
         return new.op("Expand", new.scalar(0, ir.DataType.INT32), new.sizes(new.size(ids, 0)))
     is_one = new.op("Equal", mask, new.scalar(1, mask.dtype or ir.DataType.INT32))
     return new.op("ReduceSum", new.op("Cast", is_one, to=ir.DataType.INT32), new.numbers(1), keepdims=0)
+
+
+@expands("QEmbedLayerNormalization")
+def q_embed_layer_normalization(node: Node, new: Body) -> _Results:
+    """`EmbedLayerNormalization` of tables of codes, each with one scale and one zero point.
+
+    Outputs: the result `[B, S, H]`, the number of ones of each row of the mask, `int32 [B]`.
+    """
+    ids, segments = node.input(0), node.optional(1)
+    node.rank(0, "input_ids", 2)
+    node.dtype(2, "word_embedding_quant", *CODES)
+    if (segments is None) != (node.optional(4) is None):
+        node.refuse("CC0205", f"{node.op_type} needs segment_ids and segment_embedding together")
+    places = [ids, new.positions(new.size(ids, 1)), *([] if segments is None else [segments])]
+    rows = [_row_of_codes(node, new, index, place) for index, place in enumerate(places)]
+    if segments is None:
+        node.ignore(10, 15)
+    gamma, beta = (_row_of_codes(node, new, index, None) for index in (3, 4))
+    epsilon = node.float("epsilon", 1e-12)
+    y = new.op("LayerNormalization", new.total(rows[0], *rows[1:]), gamma, beta, axis=-1, epsilon=epsilon)
+    return y, _ones(node, new)
+
+
+def _row_of_codes(node: Node, new: Body, index: int, places: ir.Value | None) -> ir.Value:
+    """Rows of one of the five tables, or all of it, as numbers."""
+    codes, scale, zero = (node.input(index + first) for first in (2, 8, 13))
+    codes = codes if places is None else new.op("Gather", codes, places)
+    scale, zero = (new.op("Reshape", each, new.numbers()) for each in (scale, zero))
+    return new.op("DequantizeLinear", codes, scale, zero)

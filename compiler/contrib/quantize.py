@@ -42,9 +42,10 @@ def dynamic_quantize_matmul(node: Node, new: Body) -> ir.Value:
 def matmul_integer_to_float(node: Node, new: Body) -> ir.Value:
     """`(A - zero of A) · (B - zero of B) · scales + bias` for codes A `[..., K]` and B `[K, N]`."""
     a, b = _bytes(node, 0, "A"), _bytes(node, 1, "B")
+    dtype, bias = node.dtype(2, "a_scale", FLOAT, ir.DataType.FLOAT16), node.optional(6)
     product = new.op("MatMulInteger", a, b, node.optional(4), node.optional(5))
-    scale = new.op("Mul", _single(new, node.input(2)), _list(node, 3, "b_scale"))
-    return _scaled(new, product, scale, node.optional(6))
+    scale = new.op("Mul", _single(new, new.upcast(node.input(2))), new.upcast(_list(node, 3, "b_scale")))
+    return new.cast(_scaled(new, product, scale, bias and new.upcast(bias)), dtype, FLOAT)
 
 
 @expands("QGemm")

@@ -3,7 +3,7 @@ import pytest
 
 import compiler
 from compiler import CompileError
-from tests.contrib.cases import HALF, Case, case, check, integers, normal
+from tests.contrib.cases import HALF, Array, Case, case, check, integers, normal
 
 X, SKIP = normal(2, 3, 16), normal(2, 3, 16, seed=1)
 GAMMA, BETA, BIAS = normal(16), normal(16, seed=1), normal(16, seed=2)
@@ -20,6 +20,19 @@ IN_BATCH = {0: "B S", 1: "B S"}
 EMBED = "EmbedLayerNormalization"
 EMBEDDED, ALL_TABLES = (IDS, None, WORDS, PLACES, None, *LAST), (IDS, KINDS, WORDS, PLACES, SEGMENTS, *LAST)
 FIRST = (True, False)
+Q_EMBED = "QEmbedLayerNormalization"
+
+
+def quantized(kind: type, *, has_segments: bool = True, mask: Array | None = None) -> list[Array | None]:
+    """Five tables of codes, their scales and zero points."""
+    limits = np.iinfo(kind)
+    sizes = [(11, 8), (7, 8), (2, 8), (8,), (8,)]
+    tables = [integers(limits.min, limits.max + 1, *size, dtype=kind, seed=at) for at, size in enumerate(sizes)]
+    steps = [np.array([0.01 + at / 300], np.float32).reshape([1] * (at % 2)) for at in range(5)]
+    zeros = [np.array(at + limits.max // 2, kind).reshape([1] * (at % 2)) for at in range(5)]
+    given = [IDS, KINDS, *tables, mask, *steps, *zeros]
+    return [None if at in (1, 4, 10, 15) and not has_segments else each for at, each in enumerate(given)]
+
 
 CASES = [
     case("SimplifiedLayerNormalization", X, GAMMA, name="plain", domain="", dims={0: "B S _"}),
@@ -52,6 +65,10 @@ CASES = [
         outputs=(True, True, True),
         dims={**IN_BATCH, 7: "B S", 8: "B S"},
     ),
+    case(Q_EMBED, *quantized(np.uint8), name="plain", dims=IN_BATCH, outputs=(True, True)),
+    case(Q_EMBED, *quantized(np.int8, mask=MASK), name="mask", dims={**IN_BATCH, 7: "B S"}, outputs=(True, True)),
+    case(Q_EMBED, *quantized(np.uint8, has_segments=False), name="words", dims={0: "B S"}, outputs=(True, True)),
+    case(Q_EMBED, *quantized(np.int8), name="constants", constants=range(2, 18), epsilon=0.1, outputs=(True, True)),
 ]
 
 

@@ -3,7 +3,7 @@ import pytest
 
 import compiler
 from compiler import CompileError
-from tests.contrib.cases import Array, Case, case, check, integers, normal
+from tests.contrib.cases import HALF, Array, Case, case, check, integers, normal
 
 X = 5 * normal(2, 3, 8)
 SCALE, SCALES = np.array(0.1, np.float32), np.float32([0.1, 0.2, 0.05])
@@ -20,6 +20,8 @@ ROWS = {0: "B S _"}
 def zero(kind: str, *values: int) -> Array:
     return np.array(values if len(values) > 1 else values[0]).astype(kind)
 
+
+HALVES = [each.astype(np.float16) for each in (ONE, EACH, BIAS)]
 
 CASES = [
     *(
@@ -57,6 +59,7 @@ CASES = [
     case("MatMulIntegerToFloat", U8, B, ONE, EACH, zero("uint8", 7), zero("int8", *range(5)), BIAS, name="columns"),
     case("MatMulIntegerToFloat", S8, B, ONE, ONE, zero("int8", 7), zero("int8", -3), name="int8", dims={0: "S _"}),
     case("MatMulIntegerToFloat", U8[None], RIGHT, np.float32([0.1]), ONE, zero("uint8", 7), name="one scale"),
+    case("MatMulIntegerToFloat", U8, B, *HALVES[:2], zero("uint8", 7), None, HALVES[2], name="float16", **HALF),
     case("QGemm", U8, ONE, zero("uint8", 7), RIGHT, ONE, zero("uint8", 9), name="floats", dims={0: "S _"}),
     case("QGemm", U8, ONE, zero("uint8", 7), B, EACH, zero("int8", *range(5)), C, name="columns", alpha=0.5),
     case("QGemm", S8, ONE, zero("int8", 7), B, ONE, zero("int8", 0), C, FIVE, zero("int8", 3), name="codes"),

@@ -7,7 +7,7 @@ import pytest
 
 import compiler
 from compiler import CompileError
-from tests.contrib.cases import Case, case, check, normal
+from tests.contrib.cases import HALF, Case, case, check, normal
 
 CONV, LINEAR = "CausalConvWithState", "LinearAttention"
 X, TAPS, BIAS, STATE = normal(2, 6, 5), normal(6, 1, 4), normal(6), normal(2, 6, 3)
@@ -32,6 +32,9 @@ def linear(
     decay = -np.abs(normal(2, positions, heads[2] * (8 if wide else 1))) if "gated" in rule else None
     beta = np.abs(normal(2, positions, 1 if wide else heads[2], seed=7)) / 9 if "delta" in rule else None
     past = normal(2, heads[2], 8, 6) if options.pop("past", True) else None
+    dtype, held = options.pop("dtype", np.float32), options.pop("held", np.float32)
+    q, k, v, decay, beta = (None if each is None else each.astype(dtype) for each in (q, k, v, decay, beta))
+    past = None if past is None else past.astype(held)
     dims = {at: "B T _" for at, value in enumerate((q, k, v, None, decay, beta)) if value is not None}
     dims |= {3: "B _ _ _"} if past is not None else {}
     fields = {"outputs": BOTH, "dims": dims, "q_num_heads": heads[0], "kv_num_heads": heads[2], "update_rule": rule}
@@ -57,6 +60,9 @@ CASES = [
     linear("shared keys", "linear", heads=(4, 2, 4)),
     linear("scale 0", "gated", scale=0.0),
     linear("one position", "gated_delta", positions=1),
+    linear("float16 with a state of float32", "gated_delta", dtype=np.float16, **HALF),
+    linear("float16", "gated_delta", dtype=np.float16, held=np.float16, **HALF),
+    linear("float16 without state", "delta", dtype=np.float16, past=False, **HALF),
     linear("factors of keys of shared queries", "gated", heads=(2, 2, 4), wide=True),
 ]
 

@@ -37,6 +37,7 @@ FAMILIES = {
     ("com.microsoft", "NhwcMaxPool"): "nhwc",
     ("com.microsoft", "Pad"): "standard",
     ("com.microsoft", "QAttention"): "attention",
+    ("com.microsoft", "QEmbedLayerNormalization"): "norm",
     ("com.microsoft", "QGemm"): "quantize",
     ("com.microsoft", "QLinearAdd"): "qlinear",
     ("com.microsoft", "QLinearAveragePool"): "nhwc",

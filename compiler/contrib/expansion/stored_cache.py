@@ -1,4 +1,7 @@
-"""Quantized caches of GroupQueryAttention: codes of 8 or 4 bits, with scales for the tensor or for each channel."""
+"""Caches of GroupQueryAttention that have another type than its queries.
+
+They hold floats, or codes of 8 or 4 bits with scales for the tensor or for each channel.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,12 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from compiler.contrib.expansion.body import FLOAT, Body
+from compiler.contrib.expansion.body import FLOAT, HALVES, Body
 from compiler.contrib.expansion.kv_cache import Cache
 from compiler.contrib.expansion.node import Node
 from compiler.contrib.expansion.packed import UINT8, rows_of
 
-__all__ = ["QuantizedCache"]
+__all__ = ["storage"]
 
 _KINDS = ("NONE", "PER_TENSOR", "PER_CHANNEL")
 _PARTS = (("k_quant_type", "past_key", 3), ("v_quant_type", "past_value", 4))
@@ -19,20 +22,51 @@ _TYPES = {8: ir.DataType.INT8, 4: UINT8}
 """The number of bits → the type of the cache. A byte has two codes of 4 bits, the low bits first, each plus 8."""
 
 
+_Pair = tuple[ir.Value, ir.Value]
+
+
+def storage(node: Node, new: Body, heads: int) -> _Floats | _Codes | None:
+    """How the cache holds keys and values; `None`: as they are. The query has the width `heads · H`."""
+    if codes := _Codes.read(node, new, heads):
+        return codes
+    dtype = node.dtype(0, "query")
+    if node.optional(3) is None or node.dtype(3, "past_key", FLOAT, *HALVES) == dtype:
+        return None
+    return _Floats(node.dtype(3, "past_key"), dtype)
+
+
 @dataclass(frozen=True)
-class QuantizedCache:
+class _Floats:
+    """A cache of floats, and the type of the query."""
+
+    held: ir.DataType
+    dtype: ir.DataType
+
+    def store(self, new: Body, values: _Pair) -> _Pair:
+        """New keys and values as the cache holds them."""
+        key, value = (new.cast(each, self.held, self.dtype) for each in values)
+        return key, value
+
+    def load(self, new: Body, cache: Cache, keys: ir.Value) -> Cache:
+        """The first `keys` keys and values of a cache, in the type of the query."""
+        key, value = (new.slice(each, 2, 0, keys) for each in (cache.key, cache.value))
+        return Cache(new.cast(key, self.dtype, self.held), new.cast(value, self.dtype, self.held))
+
+
+@dataclass(frozen=True)
+class _Codes:
     """The scales of keys and of values, `[1, 1, 1, 1]` or `[1, Nk, 1, H]`. A code c stands for `c · scale`."""
 
     bits: int
     size: int
     """H."""
-    scales: tuple[ir.Value, ir.Value]
+    scales: _Pair
     dtype: ir.DataType
     """The type of the query."""
 
     @staticmethod
-    def read(node: Node, new: Body, heads: int) -> QuantizedCache | None:
-        """The scales of the node's cache; `None` if the cache holds floats. The query has the width `heads · H`."""
+    def read(node: Node, new: Body, heads: int) -> _Codes | None:
+        """The scales of the node's cache; `None` if the cache holds floats."""
         kinds = [node.string(name, "NONE") for name, _, _ in _PARTS]
         bits = node.int("kv_cache_bit_width", 0)
         if kinds == ["NONE", "NONE"] and not bits:
@@ -51,14 +85,14 @@ class QuantizedCache:
             node.check_sizes(index, name, {3: size * bits // 8})
         shape = (1, 1, 1, 1) if kinds[0] == "PER_TENSOR" else (1, node.positive("kv_num_heads"), 1, size)
         scales = (new.reshape(node.input(12), *shape), new.reshape(node.input(13), *shape))
-        return QuantizedCache(bits, size, scales, node.dtype(0, "query"))
+        return _Codes(bits, size, scales, node.dtype(0, "query"))
 
-    def quantize(self, new: Body, values: tuple[ir.Value, ir.Value]) -> tuple[ir.Value, ir.Value]:
+    def store(self, new: Body, values: _Pair) -> _Pair:
         """The codes of new keys and values `[B, Nk, S, H]`, as the cache holds them."""
         key, value = (self._codes(new, *each) for each in zip(values, self.scales, strict=True))
         return key, value
 
-    def dequantize(self, new: Body, cache: Cache, keys: ir.Value) -> Cache:
+    def load(self, new: Body, cache: Cache, keys: ir.Value) -> Cache:
         """The first `keys` keys and values of a cache, in the type of the query."""
         held = (new.slice(each, 2, 0, keys) for each in (cache.key, cache.value))
         key, value = (self._floats(new, *each) for each in zip(held, self.scales, strict=True))
