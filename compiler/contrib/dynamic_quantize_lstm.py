@@ -64,13 +64,14 @@ def dynamic_quantize_lstm(node: Node, new: Body) -> tuple[ir.Value, ir.Value, ir
 
 
 def _layer(node: Node, new: Body) -> _Layer:
-    batch, lengths = new.size(node.input(0), 1), node.optional(4)
-    clip = node.float("clip", 0.0)
+    lengths, clip = node.optional(4), node.float("clip", None)
+    if clip is not None and not clip > 0:
+        node.refuse("CC0202", f"DynamicQuantizeLSTM's attribute clip is {clip}, which is not positive")
     return _Layer(
-        batch,
+        new.size(node.input(0), 1),
         node.positive("hidden_size"),
         None if lengths is None else new.op("Cast", lengths, to=ir.DataType.INT64),
-        clip if clip > 0 else None,
+        clip,
         node.flag("input_forget", False),
     )
 

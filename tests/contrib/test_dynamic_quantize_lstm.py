@@ -104,6 +104,7 @@ def test_equals_onnxruntime(given: Case) -> None:
         ({"activations": ["Relu", "Tanh"]}, "needs 3 activations for forward, found 2"),
         ({"activations": ["Relu", "Tanh", "Cosine"]}, "no activation 'Cosine'"),
         ({"input_forget": 2}, "input_forget is 0 or 1"),
+        ({"clip": 0.0}, "clip is 0.0, which is not positive"),
     ],
 )
 def test_refusals(changed: dict[str, Any], reason: str) -> None:
@@ -111,6 +112,23 @@ def test_refusals(changed: dict[str, Any], reason: str) -> None:
     given = Case(OP, plain.inputs, {**plain.attributes, **changed}, plain.outputs, constants=plain.constants)
     with pytest.raises(CompileError, match=reason):
         compiler.compile(given.model())
+
+
+@pytest.mark.parametrize(("direction", "last"), [("forward", 1), ("reverse", 0)])
+def test_a_row_that_ends_earlier(direction: str, last: int) -> None:
+    """Its later rows are zero, and its last state is that of its own last step."""
+    plain: Case = lstm("four steps", length=4, direction=direction).values[0]
+    pair = np.repeat(X, 2, axis=1)
+    found = []
+    for lengths in ([4, 4], [4, 2]):
+        inputs = [pair, *plain.inputs[1:4], np.int32(lengths), *plain.inputs[5:]]
+        given = Case(OP, inputs, plain.attributes, ALL, constants=plain.constants)
+        found.append([*compiler.load(compiler.compile(given.model())).run(given.feeds).values()])
+    rows, state, _ = found[1]
+    assert not rows[2:, :, 1].any() and not rows[4:].any() and rows[:2].all() and rows[:4, :, 0].all()
+    np.testing.assert_array_equal(state[:, 1], rows[last, :, 1])
+    if direction == "forward":
+        np.testing.assert_array_equal(rows[:2], found[0][0][:2])
 
 
 @pytest.mark.parametrize(("index", "name"), [(3, "B"), (5, "initial_h"), (6, "initial_c")])
