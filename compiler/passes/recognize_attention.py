@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from compiler.ir.graph import PLAN_DOMAIN, constant_of, rank, same_shape
 from compiler.ir.views.softmax import SoftmaxView
-from compiler.rewrite.attention_mask import dims_of, is_causal, leaves_a_key, mask_of, why_not_mask
+from compiler.rewrite.attention_mask import dims_of, is_blind, is_causal, leaves_a_key, mask_of, why_not_mask
 from compiler.rewrite.pattern import AnyOf, Const, Match, Op, Var
 from compiler.rewrite.permutation import permutation_of, reordered_shape, typed
 from compiler.rewrite.reshape import reshape_target
@@ -33,6 +33,7 @@ _SCORES = AnyOf(
 )
 _WEIGHTS = Op("Softmax", _SCORES, name="weights")
 _GUARDED = Op("Where", Op("IsNaN", _WEIGHTS), Const(equal=0.0), _WEIGHTS, name="guarded")
+_SAFE = Op("Where", Var("blind"), Const(equal=0.0), _WEIGHTS, name="safe")
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class _Unscaled:
 class RecognizeAttention(FindingRule[_Unscaled]):
     """`softmax(q · kᵀ · scale + mask) · v` → `Attention(q, k, v, mask)`; drops a repeat of the heads of k and v."""
 
-    pattern = Op("MatMul", AnyOf(_GUARDED, _WEIGHTS), Var("v"))
+    pattern = Op("MatMul", AnyOf(_GUARDED, _SAFE, _WEIGHTS), Var("v"))
     looks_above = 8  # a repeat of heads, below a transpose of keys between two reshapes, and factors
 
     def check(self, match: Match) -> _Unscaled | str:
@@ -73,6 +74,8 @@ class RecognizeAttention(FindingRule[_Unscaled]):
             return "the scale is not one positive constant"
         if not all(_same_leading_dims(match[name], match["v"]) for name in ("q", "k")):
             return "the batches and heads of queries, keys and values are not known to be the same"
+        if "safe" in match.named_nodes and not is_blind(match["blind"], match):
+            return "weights are replaced by zeros, but not exactly where the mask leaves no key"
         return why_not_mask(match) or _Unscaled(keys, scale)
 
     def rewrite(self, match: Match, found: _Unscaled, new: Rewriter) -> ir.Value:
@@ -104,7 +107,7 @@ def _attention(match: Match, new: Rewriter, q: ir.Value, k: ir.Value, v: ir.Valu
         inputs.append(mask)
     if "guarded" in match.named_nodes:
         return new.op("Attention", *inputs, domain=PLAN_DOMAIN, version=1, scale=scale, guard="undefined")
-    if not leaves_a_key(match):
+    if "safe" not in match.named_nodes and not leaves_a_key(match):
         return new.op("Attention", *inputs, domain=PLAN_DOMAIN, version=1, scale=scale, guard="nothing")
     return new.op("Attention", *inputs, version=23, scale=scale)
 

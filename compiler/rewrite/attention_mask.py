@@ -8,12 +8,13 @@ import numpy as np
 import onnx_ir as ir
 
 from compiler.ir.graph import constant_of
+from compiler.ir.views.reduce import axes_of, keeps_axes
 from compiler.ir.views.triangle import TriangleView
 from compiler.rewrite.pattern import Match
 from compiler.rewrite.permutation import typed
 from compiler.rewrite.rule import Rewriter
 
-__all__ = ["dims_of", "is_causal", "leaves_a_key", "mask_of", "why_not_mask"]
+__all__ = ["dims_of", "is_blind", "is_causal", "leaves_a_key", "mask_of", "why_not_mask"]
 
 
 _LOWEST = -3e38
@@ -65,6 +66,21 @@ def leaves_a_key(match: Match) -> bool:
         return choice is not None and bool(np.isfinite(choice.other))
     hidden = np.isneginf(array.astype(np.float64)) if match.has("mask") else array == match.has("hidden")
     return not bool(hidden.all(axis=-1).any())
+
+
+def is_blind(value: ir.Value, match: Match) -> bool:
+    """Whether the value is true exactly where the mask leaves no key: where its largest element along the keys is −∞."""
+    given = match["mask"] if match.has("mask") else None
+    mask, found = constant_of(given), constant_of(value)
+    if given is not None and mask is not None and found is not None:
+        return mask.ndim > 0 and np.array_equal(np.isneginf(mask.astype(np.float64)).all(-1, keepdims=True), found)
+    node = value.producer()
+    if given is None or node is None or node.op_identifier() != ("", "Equal", "") or _number(node.inputs[1]) != -np.inf:
+        return False
+    highest = node.inputs[0].producer() if node.inputs[0] is not None else None
+    if highest is None or highest.op_identifier() != ("", "ReduceMax", "") or highest.inputs[0] is not given:
+        return False
+    return keeps_axes(highest) and axes_of(highest) == (-1,)
 
 
 def is_causal(match: Match) -> bool:
