@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.dynamo.checking import EXACT, FLOAT, candle, check, compiled, count_graphs, torch
+from tests.exports.test_faults import FAULTS
 
 nn = torch.nn
 
@@ -83,6 +84,27 @@ def test_results_equal_those_of_pytorch(name: str) -> None:
     check(run(*given), expected)  # the second run compiles nothing
     with torch.inference_mode():
         check(run(*given), expected)
+
+
+@pytest.mark.parametrize("name", dict.fromkeys(name for name, _ in FAULTS))
+def test_what_exporters_translate_wrongly(name: str) -> None:
+    function, given = next(case for fault, case in FAULTS.items() if fault[0] == name)
+    check(compiled(function)(*given), function(*given))
+
+
+def attended(x: Any, mask: Any) -> Any:
+    return nn.functional.scaled_dot_product_attention(x, x, x, mask)
+
+
+@pytest.mark.parametrize("is_boolean", [True, False])
+@pytest.mark.parametrize("shape", [(1, 2, 3, 4), (2, 3, 4), (2, 2, 2, 3, 4)], ids=len)
+def test_attention_to_no_key(shape: tuple[int, ...], is_boolean: bool) -> None:
+    """PyTorch's own kernels and its decomposition give zeros."""
+    mask = torch.tensor([[True, True, False], [False, False, False], [True, False, True]])
+    given = torch.randn(shape), mask if is_boolean else torch.where(mask, torch.randn(3, 3), -torch.inf)
+    found = compiled(attended)(*given)
+    check(found, attended(*given))
+    assert not found[..., 1, :].any()
 
 
 DTYPES = [torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.uint8, torch.bool]

@@ -1,16 +1,24 @@
-"""The faults of PyTorch's exporters on the pages of layers: the check finds each, and names its module and line."""
+"""The faults of PyTorch's exporters on the pages of layers: the check finds each, and names its module and line.
+
+`compiler.export` has its own translations in place of those that are wrong, so these tests give it PyTorch's again.
+"""
 
 from __future__ import annotations
 
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
+pytest.importorskip("onnxscript", reason="needs onnxscript")
+
+from onnxscript.function_libs.torch_lib.ops import core, nn  # noqa: E402
 
 import compiler  # noqa: E402
+from compiler.accuracy.exported import ExportWarning  # noqa: E402
 from compiler.frontend.export_request import Exporter  # noqa: E402
 from tests.exports.nets import Inside, Net  # noqa: E402
 from tests.layers.layer import f32  # noqa: E402
@@ -65,6 +73,13 @@ FAULTS: dict[tuple[str, Exporter], tuple[Any, tuple[Any, ...]]] = {
 }
 
 
+OF_PYTORCH = {
+    torch.ops.aten.avg_pool2d.default: nn.aten_avg_pool2d,
+    torch.ops.aten.scaled_dot_product_attention.default: nn.aten_scaled_dot_product_attention,
+    torch.ops.aten.hamming_window.default: core.aten_hamming_window,
+}
+
+
 def test_these_are_all_faults_of_the_page() -> None:
     layers = [layer for family in FAMILIES.values() for layer in family]
     listed = {(layer.name, exporter) for layer in layers for exporter in layer.misexported}
@@ -74,7 +89,7 @@ def test_these_are_all_faults_of_the_page() -> None:
 @pytest.mark.parametrize("fault", FAULTS, ids=" by ".join)
 def test_a_fault_is_found_and_located(fault: tuple[str, Exporter], tmp_path: Path) -> None:
     function, given = FAULTS[fault]
-    options = {"outputs": ("doubled", "y"), "exporter": fault[1]}
+    options = {"outputs": ("doubled", "y"), "exporter": fault[1], "custom_translation_table": OF_PYTORCH}
     with pytest.raises(compiler.ExportError) as raised:
         compiler.export(Net(function), given, tmp_path / "m.onnx", **options)
     said = str(raised.value)
@@ -90,3 +105,14 @@ def test_a_fault_is_found_and_located(fault: tuple[str, Exporter], tmp_path: Pat
     expected = rf"the first module that differs is fault : Inside, {place}"
     assert re.search(expected, str(raised.value))
     assert (tmp_path / "m.onnx").exists()
+
+
+@pytest.mark.parametrize("fault", [each for each in FAULTS if each[1] == "dynamo"], ids=" by ".join)
+def test_translations_in_place_of_faults(fault: tuple[str, Exporter], tmp_path: Path) -> None:
+    function, given = FAULTS[fault]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ExportWarning)
+        compiler.export(Net(function), given, tmp_path / "m.onnx", exporter="dynamo")
+    program = torch.export.export(Net(function), given)
+    found = compiler.load(compiler.compile(program))(*given, as_="torch")
+    torch.testing.assert_close(found, Net(function)(*given), rtol=1e-5, atol=1e-5)

@@ -56,6 +56,48 @@ def grouped(rows: Any, weight: Any, ends: Any) -> Any:
     return torch.ops.transformers.grouped_mm_fallback(rows, weight, ends)
 
 
+class Projected(torch.nn.Module):
+    """An LSTM whose hidden states are projected."""
+
+    def __init__(self, **how: Any) -> None:
+        super().__init__()
+        self.layer = torch.nn.LSTM(3, 4, proj_size=2, **how)
+
+    def forward(self, x: Any, *state: Any) -> Any:
+        found, (hidden, cell) = self.layer(x, state or None)
+        return found, hidden, cell
+
+
+BIAS = torch.where(MASK, f32(3, 3), -INF)
+ROWS = f32(2, 4, 3, 4)
+FLASH, flash = "aten::_scaled_dot_product_flash_attention_for_cpu", torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+POOLINGS: list[tuple[str, dict[str, Any], tuple[int, ...]]] = [
+    ("no divisor", {"kernel_size": 3, "padding": 1, "count_include_pad": False}, (2, 3, 7, 8)),
+    ("a divisor", {"kernel_size": (3, 2), "divisor_override": 5}, (2, 3, 7, 8)),
+    ("a divisor, padding", {"kernel_size": 3, "stride": 2, "padding": 1, "divisor_override": 2}, (2, 3, 7, 8)),
+    (
+        "a divisor, ceil_mode",
+        {"kernel_size": 3, "stride": (2, 4), "padding": 1, "ceil_mode": True, "divisor_override": 7},
+        (2, 3, 8, 9),
+    ),
+    (
+        "a divisor, ceil_mode, a window after the edge",
+        {"kernel_size": 2, "stride": 3, "padding": 1, "ceil_mode": True, "divisor_override": 7},
+        (3, 7, 8),
+    ),
+]
+WINDOWS: list[tuple[str, Any]] = [
+    ("", lambda x: (x * torch.hamming_window(5), torch.hamming_window(1) + x[:1])),
+    (".periodic", lambda x: x * torch.hamming_window(5, False)),
+    (".periodic_alpha", lambda x: x * torch.hamming_window(5, True, 0.5, dtype=torch.float64)),
+    (".periodic_alpha_beta", lambda x: x * torch.hamming_window(5, False, 0.6, 0.3)),
+]
+PROJECTED: list[tuple[str, dict[str, Any], tuple[Any, ...], dict[int, str]]] = [
+    ("projected", {}, (), {0: "time", 1: "batch"}),
+    ("projected, with state", {}, (f32(1, 2, 2), f32(1, 2, 4)), {}),
+    ("projected, 2 layers, bidirectional", {"num_layers": 2, "bidirectional": True}, (), {}),
+    ("projected, batch_first, no bias", {"batch_first": True, "bias": False}, (), {}),
+]
 LOCAL_RESPONSE = "candle_compiler::local_response_norm"
 CASES = {
     "hypot": Case("aten::hypot", torch.hypot, (EXTREME, BESIDE), {0: "n"}),
@@ -85,6 +127,22 @@ CASES = {
         "aten::_is_any_true", lambda x: (torch.ops.aten._is_any_true(x > 9), torch.ops.aten._is_any_true(x > 0)),
         (f32(3, 4),),
     ),
+    **{
+        f"avg_pool2d, {label}": Case(
+            "aten::avg_pool2d", lambda x, how=how: F.avg_pool2d(x, **how), (f32(*shape),), {0: "n"}
+        )
+        for label, how, shape in POOLINGS
+    },
+    **{
+        f"hamming_window{overload}": Case(f"aten::hamming_window{overload}", function, (f32(5),))
+        for overload, function in WINDOWS
+    },
+    **{
+        f"lstm, {label}": Case(
+            "aten::lstm.input", Projected(**how), (f32(5, 2, 3), *states), dims
+        )
+        for label, how, states, dims in PROJECTED
+    },
     "squeeze": Case("aten::squeeze.dim", lambda x: (x.squeeze(1), x.squeeze(-2)), (f32(3, 1, 4),), {0: "n"}),
     "squeeze of an axis of another size": Case(
         "aten::squeeze.dim", lambda x: (x.squeeze(0), x.squeeze(1), x.squeeze(-1)), (f32(3, 2, 4),), {0: "n"}
@@ -142,6 +200,21 @@ CASES = {
     ),
     "grouped_mm_fallback, rows without a group": Case(
         "transformers::grouped_mm_fallback", grouped, (f32(9, 4), f32(3, 4, 5), ENDS)
+    ),
+    **{
+        f"attention, 4 dims, mask of {kind} that leaves no key, {label}": Case(
+            ATTENTION, lambda x, y, m, g=g: F.scaled_dot_product_attention(x, y, y, m, enable_gqa=g), (x, y, mask)
+        )
+        for kind, mask in (("bools", MASK), ("floats", BIAS))
+        for label, x, y, g in (("plain", ROWS, ROWS, False), ("few heads", ROWS, ROWS[:, :2], True))
+    },
+    "flash attention, mask that leaves no key": Case(
+        FLASH, lambda x, m: flash(x, x, x, attn_mask=m, scale=0.3)[0], (ROWS, BIAS), {0: "n"}
+    ),
+    "flash attention, few heads": Case(FLASH, lambda x, y: flash(x, y, y)[0], (ROWS, ROWS[:, :2])),
+    "flash attention, causal": Case(FLASH, lambda x: flash(x, x, x, is_causal=True)[0], (ROWS,)),
+    "attention, negative scale": Case(
+        ATTENTION, lambda x, m: F.scaled_dot_product_attention(x, x, x, m, scale=-0.3), (ROWS, BIAS)
     ),
     "attention, 5 dims": Case(
         ATTENTION, F.scaled_dot_product_attention, QUERIES

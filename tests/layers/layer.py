@@ -40,7 +40,7 @@ class Layer:
     unexportable: Mapping[Exporter, str] = field(default_factory=dict)
     """The exporters that cannot export the layer, and why."""
     ours: Literal["", "translation", "torchscript"] = ""
-    """How `compiler.export` exports a layer that the dynamo exporter refuses; empty if it refuses the layer too."""
+    """How `compiler.export` exports a layer that the dynamo exporter refuses or misexports; empty if it does too."""
     misexported: Mapping[Exporter, str] = field(default_factory=dict)
     """Exporter → the function that it writes instead of PyTorch's. The expected results are then onnxruntime's."""
     note: str = ""

@@ -215,6 +215,7 @@ LAYERS = [
         lambda x: x * torch.hamming_window(5),
         X,
         misexported={"dynamo": "it uses the coefficient 25/46 instead of 0.54"},
+        ours="translation",
     ),
     function("cosine_similarity", torch.cosine_similarity, X, X.flip(1)),
     function("softmax of another dtype", lambda x: torch.softmax(x, 1, dtype=torch.float64), X),

@@ -43,6 +43,7 @@ LAYERS = [
         lambda: nn.AvgPool2d(3, divisor_override=5),
         X2,
         misexported={"dynamo": "it ignores the divisor", "torchscript": "it ignores the divisor"},
+        ours="translation",
     ),
     layer("LPPool1d", lambda: nn.LPPool1d(2, 3, stride=2), X1.abs()),
     layer("LPPool2d", lambda: nn.LPPool2d(2, 3, stride=2), X2),

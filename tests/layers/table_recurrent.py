@@ -61,6 +61,7 @@ LAYERS = [
         X,
         unexportable={"torchscript": "it does not support LSTM projections"},
         refused={"dynamo": "CC0210"},
+        ours="translation",
         note="dynamo: it writes proj_size as hidden_size, so initial_c has a wrong shape; onnxruntime refuses it too",
     ),
     layer("LSTM, unbatched", lambda: nn.LSTM(3, 4), f32(5, 3)),

@@ -18,15 +18,17 @@ from compiler.frontend.translations import (
     local_response,
     pooling,
     products,
+    recurrent,
     reductions,
     searching,
+    windows,
 )
 
 __all__ = ["NAMES", "translation_table"]
 
 _FAMILIES = (
     *(attention, axes_of_one, distances, elementwise, experts, local_response, pooling, products, reductions),
-    searching,
+    *(recurrent, searching, windows),
 )
 
 NAMES: Mapping[str, Callable[..., Any]] = {

@@ -1,4 +1,4 @@
-"""Poolings: the adaptive average of volumes, and the maximum of windows at random places."""
+"""Poolings: averages with a divisor of their own, the adaptive average of volumes, and maxima at random places."""
 
 from __future__ import annotations
 
@@ -7,10 +7,56 @@ from typing import Any
 
 import onnx_ir as ir
 from onnxscript import opset18 as op
+from onnxscript.function_libs.torch_lib.ops import nn
 
 from compiler.frontend.translations.parts import axes, constant
 
 __all__ = ["TRANSLATIONS"]
+
+
+def avg_pool2d(
+    self: Any,
+    kernel_size: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0, 0),
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Any:
+    """The mean of each window of `[N, C, H, W]` or `[C, H, W]`; with `divisor_override`, its sum divided by this.
+
+    The exporter's own translation ignores the divisor.
+    """
+    if divisor_override is None:
+        return nn.aten_avg_pool2d(self, kernel_size, stride, padding, ceil_mode, count_include_pad)
+    kernel, edges = _pair(kernel_size), _pair(padding)
+    steps = _pair(stride) if stride else kernel
+    ends = edges
+    if ceil_mode:
+        sizes = self.shape[-2:]
+        if not all(isinstance(size, int) for size in sizes):
+            raise NotImplementedError("with a divisor and ceil_mode, the sizes of the image must be fixed")
+        ends = [_end(*each) for each in zip(sizes, kernel, steps, edges, strict=True)]
+    padded = op.Pad(self, axes([*edges, *ends]), constant(0, self), axes([-2, -1]))
+    is_image = len(self.shape) == 3
+    means = op.AveragePool(
+        op.Unsqueeze(padded, axes([0])) if is_image else padded, kernel_shape=kernel, strides=steps
+    )
+    sums = op.Mul(means, constant(kernel[0] * kernel[1] / divisor_override, self))
+    return op.Squeeze(sums, axes([0])) if is_image else sums
+
+
+def _pair(sizes: Sequence[int] | int) -> list[int]:
+    numbers = [sizes] if isinstance(sizes, int) else list(sizes)
+    return numbers * 2 if len(numbers) == 1 else numbers
+
+
+def _end(size: int, kernel: int, step: int, edge: int) -> int:
+    """How many zeros follow an axis, so that whole windows cover it. No window starts after the first edge."""
+    count = -(-(size + 2 * edge - kernel) // step) + 1
+    if (count - 1) * step >= size + edge:
+        count -= 1
+    return max((count - 1) * step + kernel - size - edge, 0)
 
 
 def adaptive_avg_pool3d(self: Any, output_size: Sequence[int]) -> Any:
@@ -79,6 +125,7 @@ def _floor(tensor: Any) -> Any:
 
 
 TRANSLATIONS = {
+    "aten::avg_pool2d": avg_pool2d,
     "aten::_adaptive_avg_pool3d": adaptive_avg_pool3d,
     "aten::fractional_max_pool2d": fractional_max_pool2d,
 }
