@@ -10,6 +10,7 @@ import onnx.parser
 import pytest
 
 import compiler
+from compiler.runtime.libraries import validate_places
 
 TEXT = "two (float[n, 3] x) => (float[n, 3] double, int64[2] size) { double = Add(x, x) size = Shape(x) }"
 
@@ -70,6 +71,29 @@ def test_an_unsuitable_array_is_refused_and_none_is_written(out: Any, error: typ
     with pytest.raises(error, match=said):
         loaded().run({"x": X}, out={"size": size, **out} if isinstance(out, dict) else out)
     assert (size == 0).all()
+
+
+def overlapping() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Arrays of two outputs that share memory, and those of alternate elements, which do not."""
+    bytes_ = np.zeros(32, np.uint8)
+    double, pairs = bytes_[:24].view(np.float32).reshape(2, 3), np.zeros((2, 3, 2), np.float32)
+    return {"double": double, "size": bytes_[16:].view(np.int64)}, {"double": pairs[..., 0], "other": pairs[..., 1]}
+
+
+def test_arrays_that_share_memory_are_refused() -> None:
+    shared, apart = overlapping()
+    with pytest.raises(ValueError, match="the arrays of 'double' and 'size' share memory: give each output its own"):
+        loaded().run({"x": X}, out=shared)
+    assert not shared["size"].any()
+    validate_places(apart, apart)
+
+
+def test_tensors_that_share_memory_are_refused() -> None:
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
+    shared, apart = overlapping()
+    with pytest.raises(ValueError, match="share memory"):
+        loaded().run({"x": X}, out={**shared, "double": torch.from_numpy(shared["double"])})
+    validate_places({name: torch.from_numpy(place) for name, place in apart.items()}, apart)
 
 
 def test_an_output_that_is_not_computed_has_no_array() -> None:

@@ -40,10 +40,7 @@ def files_of(paths: Sequence[str | os.PathLike[str]]) -> list[Path]:
         else:
             more = [Path(each) for each in sorted(glob.glob(text, recursive=True)) if Path(each).is_file()]  # noqa: PTH207
         if not more:
-            what = (
-                f"the folder has no files of data ({', '.join(SUFFIXES)})" if path.is_dir() else "there is no such file"
-            )
-            raise Error(f"{text}: {what}")
+            raise Error(f"{text}: {_lack(path) if path.is_dir() else 'there is no such file'}")
         found += more
     for path in found:
         if path.suffix.lower() not in SUFFIXES:
@@ -51,6 +48,13 @@ def files_of(paths: Sequence[str | os.PathLike[str]]) -> list[Path]:
     if len({os.path.realpath(path) for path in found}) < len(found):
         raise Error("the data name a file twice")
     return found
+
+
+def _lack(folder: Path) -> str:
+    """What a folder without files of data lacks, and the pattern of those in its folders."""
+    inside = next((each for each in folder.rglob("*") if each.suffix.lower() in SUFFIXES and each.is_file()), None)
+    advice = f"; for those in its folders, give the pattern '{folder}/**/*{inside.suffix}'" if inside else ""
+    return f"the folder has no files of data ({', '.join(SUFFIXES)}){advice}"
 
 
 def format_of(files: Sequence[Path]) -> str:

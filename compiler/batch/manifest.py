@@ -28,7 +28,6 @@ MANIFEST, BAD_ROWS = "_manifest.jsonl", "_bad_rows.jsonl"
 VERSION = 1
 _CHANGED = {
     "plan": "the plan is another one",
-    "settings": "the settings differ",
     "custom": "the code of --custom is different",
 }
 """Parts of a run's identity, and the sentences that say that they have changed."""
@@ -162,9 +161,18 @@ def _check(folder: Path, found: dict[str, Any], wanted: dict[str, Any]) -> None:
                 now = {each["file"]: each for each in value}
                 names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
                 changed = f"the data differ: {names[0] if names else 'their order'}"
+            elif what == "settings":
+                changed = f"the settings differ: {_changes(found.get(what), value)}"
             elif what in _CHANGED:
                 changed = _CHANGED[what]
             raise Error(f"{folder} has parts of another run, so it cannot continue: {changed}")
+
+
+def _changes(before: Any, now: Mapping[str, Any]) -> str:
+    """The settings that have changed, with both values."""
+    known = before if isinstance(before, dict) else {}
+    changed = [name for name in {**known, **now} if known.get(name) != now.get(name)]
+    return ", ".join(f"{name} was {json.dumps(known.get(name))}, and is {json.dumps(now.get(name))}" for name in changed)
 
 
 def _check_part(folder: Path, part: Part) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, get_args
@@ -27,6 +28,8 @@ Library = Literal["numpy", "torch", "dlpack"]
 
 _OF_BITS = ("bfloat16", "float8_")
 """The first parts of the names of dtypes that PyTorch has and NumPy lacks."""
+_MOST_WORK = 10_000
+"""How long the search for a common element of two arrays may take, in NumPy's unit."""
 _BITS = {1: np.uint8, 2: np.int16}
 """The integers of the same width."""
 
@@ -108,7 +111,7 @@ def validate_places(places: Mapping[str, Any], names: Iterable[str]) -> None:
 
     Raises:
         TypeError: `places` is no dict, or an array is neither a NumPy array nor a PyTorch tensor on the CPU.
-        ValueError: the run has no output of such a name, or an array is read-only.
+        ValueError: the run has no output of such a name, an array is read-only, or two of them share memory.
     """
     known = set(names)
     validate_mapping("out", places, "a dict of arrays by name")
@@ -121,6 +124,31 @@ def validate_places(places: Mapping[str, Any], names: Iterable[str]) -> None:
         elif not _is_torch(place) or place.device.type != "cpu" or place.requires_grad:
             kind = "a PyTorch tensor on the CPU that needs no gradient"
             raise TypeError(f"out: {name!r}: expected a NumPy array or {kind}, found {type(place).__name__}")
+    for (one, first), (other, second) in itertools.combinations(places.items(), 2):
+        if _share(_memory(first), _memory(second)):
+            raise ValueError(f"out: the arrays of {one!r} and {other!r} share memory: give each output its own")
+
+
+def _share(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two arrays share an element; also if this would take long to find out, and their ranges overlap."""
+    try:
+        return np.shares_memory(one, other, max_work=_MOST_WORK)
+    except np.exceptions.TooHardError:
+        return True
+
+
+class _Memory:
+    """The memory of a tensor of PyTorch, for NumPy, which lacks some of the dtypes."""
+
+    def __init__(self, tensor: Any) -> None:
+        size = tensor.element_size()
+        strides = tuple(stride * size for stride in tensor.stride())
+        data = {"data": (tensor.data_ptr(), False), "shape": tuple(tensor.shape), "strides": strides}
+        self.__array_interface__ = {**data, "typestr": f"|V{size}", "version": 3}
+
+
+def _memory(place: Any) -> np.ndarray:
+    return np.asarray(_Memory(place)) if _is_torch(place) else place
 
 
 def fill(places: Mapping[str, Any], outputs: dict[str, Any]) -> None:

@@ -184,7 +184,7 @@ def test_something_else_does_not_continue(change: Any, said: str, file: Path, tm
 
 def test_other_settings_do_not_continue(file: Path, tmp_path: Path) -> None:
     run(file, tmp_path / "out", 3)
-    with pytest.raises(Error, match="cannot continue: the settings differ"):
+    with pytest.raises(Error, match=r"cannot continue: the settings differ: batch was 4, and is 5$"):
         run_batch(plan_of(LOOKUP), [file], tmp_path / "out", Settings(batch=5, resume=True))
     shutil.copy(file, tmp_path / "more.npz")
     with pytest.raises(Error, match="another run"):

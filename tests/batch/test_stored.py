@@ -79,6 +79,11 @@ def test_patterns_name_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     Path("empty").mkdir()
     with pytest.raises(Error, match="empty: the folder has no files of data"):
         run_batch(plan_of(LINES), ["empty"], "again")
+    Path("empty/inner").mkdir()
+    saved(Path("empty/inner/a.npz"), {"x": ramp(2)})
+    with pytest.raises(Error, match=r"for those in its folders, give the pattern 'empty/\*\*/\*\.npz'"):
+        run_batch(plan_of(LINES), ["empty"], "again")
+    assert run_batch(plan_of(LINES), ["empty/**/*.npz"], "inner").rows == 2
 
 
 def test_columns_map_to_inputs(tmp_path: Path) -> None:
