@@ -49,13 +49,14 @@ def export(
     locate: bool = False,
     strict: None = None,
     preserve_module_call_signature: None = None,
+    prefer_deferred_runtime_asserts_over_guards: None = None,
 ) -> Path:
     """Export `module`, called with `args` and `kwargs`, to the ONNX file `path`, and return the path.
 
     `args`, `kwargs` and `dynamic_shapes` are what `torch.export.export` takes. This function refuses values of its
-    arguments `strict`, because PyTorch's exporter tries both modes, and `preserve_module_call_signature`, because an
-    ONNX model has no modules. `dynamic` is a shorter form of
-    `dynamic_shapes`: it names the dimensions that may vary, as in `{"x": {0: "batch", 2: "time"}}`. Dimensions with the
+    other arguments: `strict`, because PyTorch's exporter tries both modes, `preserve_module_call_signature`, because an
+    ONNX model has no modules, and `prefer_deferred_runtime_asserts_over_guards`, because an ONNX model has no
+    assertions. `dynamic` is a shorter form of `dynamic_shapes`: it names the dimensions that may vary, as in `{"x": {0: "batch", 2: "time"}}`. Dimensions with the
     same name have the same size. `outputs` names the outputs. The function exports the module in evaluation mode, and
     restores the module's mode afterwards. It makes the names of Python files in stack traces relative to the working
     folder, so that the ONNX file says nothing about the machine. The exporter's own optimizer is off by default: it
@@ -87,6 +88,8 @@ def export(
     """
     _refuse_value("strict", strict, "PyTorch's exporter tries both modes")
     _refuse_value("preserve_module_call_signature", preserve_module_call_signature, "an ONNX model has no modules")
+    deferred = "prefer_deferred_runtime_asserts_over_guards"
+    _refuse_value(deferred, prefer_deferred_runtime_asserts_over_guards, "an ONNX model has no assertions")
     request = Request(
         module,
         args,

@@ -299,6 +299,7 @@ def test_arguments_of_torch_export_that_mean_nothing_here(tmp_path: Path) -> Non
             r"strict: leave it out, because PyTorch's exporter tries both modes; or .*\(…, strict=True\)",
         ),
         ({"preserve_module_call_signature": ("a",)}, "preserve_module_call_signature: leave it out, .* no modules"),
+        ({"prefer_deferred_runtime_asserts_over_guards": True}, "_guards: leave it out, .* no assertions"),
     ):
         with pytest.raises(ValueError, match=said):
             compiler.export(Function(torch.neg), (f32(3),), tmp_path / "m.onnx", **options)  # type: ignore[arg-type]
