@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib
 import io
+import os
 import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, redirect_stderr
+from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ __all__ = ["Done", "How", "export_factory", "export_options", "facts", "is_facto
 
 FORMS = "(module, arguments) or (module, arguments, dynamic)"
 _EXPORTERS = ("auto", "dynamo", "torchscript")
+_STDERR = 2
 
 
 @dataclass(frozen=True)
@@ -195,6 +197,18 @@ def _explained(factory: str) -> Iterator[None]:
         raise _unusable(f"{factory}: {error}") from error
 
 
-def _partial_graphs_hidden() -> Any:
-    """Hide the graphs that PyTorch prints when an export fails. They fill pages; --verbose shows them."""
-    return nullcontext() if is_verbose() else redirect_stderr(io.StringIO())
+@contextmanager
+def _partial_graphs_hidden() -> Iterator[None]:
+    """Hide the graphs and stack traces that PyTorch prints when an export fails, also from C++. --verbose shows them."""
+    if is_verbose():
+        yield
+        return
+    kept, nowhere = os.dup(_STDERR), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, _STDERR)
+        with redirect_stderr(io.StringIO()):
+            yield
+    finally:
+        os.dup2(kept, _STDERR)
+        os.close(kept)
+        os.close(nowhere)

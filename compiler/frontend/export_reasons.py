@@ -41,6 +41,11 @@ _CURES = (
         "ONNX has no complex numbers: compute with real and imaginary parts, as torch.view_as_real gives them",
     ),
     (
+        r"set the storage of a tensor|resize",
+        "the code gives a tensor other memory (resize_, set_ or out=): write it with operators that make new tensors, also in "
+        "place of a layer that does this, such as torch.nn.CrossMapLRN2d",
+    ),
+    (
         r"autograd|Function",
         "write the function of torch.autograd.Function with differentiable operators, as its forward does",
     ),
@@ -73,6 +78,8 @@ def reason_of(error: BaseException, module: torch.nn.Module | None) -> Reason:
     said = f"{type(inner).__name__}: {text}"
     operator = _OPERATOR.search(text) or _OPERATOR.search(repr(getattr(node, "target", "")))
     where = _place_of_node(node) if node is not None else _place_of_frames(chain, module)
+    if where == ("", "") and (run := next((found for each in chain if (found := _running(each))), None)) is not None:
+        where = _place_of_node(run)
     if node is None or operator is None:
         return Reason(said, *where, _cure(said))
     name = f"{operator[1]}.{operator[2]}".removesuffix(".default")
@@ -110,6 +117,16 @@ def _node(error: BaseException) -> Any:
 
     for frame in _frames(error):
         if isinstance(node := frame.f_locals.get("node"), torch.fx.Node):
+            return node
+    return None
+
+
+def _running(error: BaseException) -> Any:
+    """The node of a captured graph that PyTorch was running."""
+    import torch
+
+    for frame in _frames(error):
+        if frame.f_code.co_name == "run_node" and isinstance(node := frame.f_locals.get("n"), torch.fx.Node):
             return node
     return None
 

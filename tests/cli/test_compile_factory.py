@@ -27,6 +27,7 @@ def build(): return nn.Linear(3, 2), (torch.ones(4, 3),), {"input": {0: "batch"}
 def named(): return nn.Linear(3, 2), {"input": torch.ones(4, 3)}, {"input": {0: "batch"}}
 def wrong(): return Negative(), (torch.ones(3, 5),)
 def branch(): return Branch(), (torch.ones(3),)
+def resized(): return nn.CrossMapLRN2d(3), (torch.ones(1, 4, 3, 3),)
 def refused(): return nn.Conv3d(1, 1, 2), (torch.ones(1, 1, 3, 3, 3),)
 """
 
@@ -88,3 +89,10 @@ def test_programs_get_the_notes(nets: Path, capsys: pytest.CaptureFixture[str]) 
 def test_a_file_with_a_colon_in_its_name_is_a_file(folder: Path) -> None:
     Path("nets:build").write_bytes(Path("echo.onnx").read_bytes())
     assert run("compile", "nets:build", "-o", "x.plan") == 0
+
+
+def test_pytorch_prints_no_traces(nets: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run("compile", "factory_nets.small:resized") == 1
+    printed = capfd.readouterr()
+    assert "help: the code gives a tensor other memory" in printed.err
+    assert not any(said in printed.out + printed.err for said in ("prim::PythonOp", "invoke", "Warning"))

@@ -142,6 +142,12 @@ BOTH = {
         r"help: write it with other operators, or give its ONNX function with "
         r"custom_translation_table=\{torch\.ops\.aten\.special_airy_ai\.default: …\}",
     ),
+    "a layer that resizes a tensor": (
+        nn.Sequential(nn.ReLU(), nn.CrossMapLRN2d(3)),
+        (f32(1, 4, 3, 3),),
+        r"the storage of a tensor on .* \(1 : CrossMapLRN2d.*\)\n  the TorchScript exporter: .*\n  help: the code gives a "
+        r"tensor other memory .* such as torch\.nn\.CrossMapLRN2d$",
+    ),
     "complex numbers": (Turned(), (f32(3, 3),), r"aten\.linalg_eig.*\n  the TorchScript exporter: "),
 }
 
