@@ -24,7 +24,8 @@ pub(super) enum Points {
     Numbers,
 }
 
-pub(super) const POINTS: [Points; 5] = [Points::Absent, Points::Alike, Points::Fractions, Points::Codes, Points::Numbers];
+pub(super) const POINTS: [Points; 5] =
+    [Points::Absent, Points::Alike, Points::Fractions, Points::Codes, Points::Numbers];
 
 /// A matrix of codes.
 #[derive(Debug)]

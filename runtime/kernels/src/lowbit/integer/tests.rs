@@ -7,7 +7,6 @@ use super::*;
 use crate::gemm::tests::noise;
 use crate::int8::Dots;
 use crate::isa::Isa;
-use crate::lowbit::form::LowBitForm;
 use crate::lowbit::tests::{doubled, Case, Points, POINTS};
 use crate::lowbit::{PackedCodes, Product};
 use crate::products::multiply_low_bit;
@@ -46,16 +45,8 @@ fn expected(case: &Case, a: &[f32], row: usize) -> [f32; 2] {
 
 type Run = fn(&Kernels, &Product, &Threads);
 
-/// The forms with some instructions that fit a product.
-fn forms(dots: Dots, m: usize, case: &Case) -> Vec<Run> {
-    let forms: Vec<Run> = vec![in_registers, in_advance];
-    #[cfg(target_arch = "x86_64")]
-    if dots.has_tiles() && m >= 16 && (case.block <= PART || case.block.is_multiple_of(PART)) {
-        return [forms, vec![|_, product, threads| DotsInTiles.run(product, threads)]].concat();
-    }
-    let _ = (dots, m, case);
-    forms
-}
+/// The forms.
+const FORMS: [Run; 2] = [in_registers, in_advance];
 
 fn check(m: usize, case: &Case) {
     let a = noise(m * case.k, 4);
@@ -73,13 +64,14 @@ fn check(m: usize, case: &Case) {
         let threads = Threads::new(threads).unwrap();
         let packed = PackedCodes::new(isa, &threads, &case.codes());
         let kernels = Kernels::with(dots);
-        for run in forms(dots, m, case) {
+        for run in FORMS {
             let found = doubled(m, case, &|finish, out| {
                 run(kernels, &Product::new(m, &a, &packed, out, Some(finish)), &threads);
             });
             assert_eq!(found, wanted, "{place}: {isa:?}, {dots:?}, {threads:?}");
         }
-        let chosen = doubled(m, case, &|finish, out| multiply_low_bit(&threads, true, m, &a, &packed, out, Some(finish)));
+        let chosen =
+            doubled(m, case, &|finish, out| multiply_low_bit(&threads, true, m, &a, &packed, out, Some(finish)));
         assert!(chosen == wanted || chosen == precise, "{place}: {isa:?}, {threads:?}");
     }
 }
@@ -142,7 +134,7 @@ fn largest_sums() {
             let wanted = row.repeat(17);
             for (isa, dots) in Dots::available() {
                 let packed = PackedCodes::new(isa, &Threads::serial(), &case.codes());
-                for run in forms(dots, 17, &case) {
+                for run in FORMS {
                     let mut out = vec![f32::NAN; wanted.len()];
                     run(Kernels::with(dots), &Product::new(17, &a, &packed, &mut out, None), &Threads::serial());
                     assert_eq!(out, wanted, "{bits} bits, {points:?}, {dots:?}");
@@ -182,7 +174,8 @@ fn rows_use_all_integers() {
         // SAFETY: the row has one part, and two quads.
         let (found, quads) = unsafe { (*left.found(0), [*left.quads(0, 0), *left.quads(0, 4)]) };
         let (scale, integers) = rounded(&row);
-        let found_integers: Vec<i32> = quads.iter().flat_map(|quad| quad.to_le_bytes().map(|x| i32::from(x as i8))).collect();
+        let found_integers: Vec<i32> =
+            quads.iter().flat_map(|quad| quad.to_le_bytes().map(|x| i32::from(x as i8))).collect();
         assert_eq!((found, found_integers), ([scale, integers.iter().sum::<i32>() as f32], integers), "{isa:?}");
     }
 }
