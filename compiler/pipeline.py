@@ -88,7 +88,7 @@ from compiler.plan.write import Part, write
 from compiler.rewrite.facts import missing_facts
 from compiler.rewrite.phase import Phase
 from compiler.rewrite.report import Pass, PassReport
-from compiler.weight_passes import narrowing, replacing
+from compiler.weight_passes import keeping, narrowing, replacing
 
 if TYPE_CHECKING:
     from compiler.frontend.held import Held
@@ -201,6 +201,7 @@ def _recognizing() -> list[Pass | Phase]:
 def _fusing(options: Options) -> list[Pass | Phase]:
     """The passes that fuse operators into fewer and larger steps."""
     return [
+        *keeping(options),
         fold_pads,
         fold_slices,
         fold_batch_norm,

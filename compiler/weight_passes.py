@@ -12,7 +12,7 @@ from compiler.passes.round_products import round_products
 from compiler.rewrite.report import Pass
 from compiler.rewrite.weight_format import is_file
 
-__all__ = ["narrowing", "replacing"]
+__all__ = ["keeping", "narrowing", "replacing"]
 
 
 def replacing(options: Options) -> list[Pass]:
@@ -21,10 +21,15 @@ def replacing(options: Options) -> list[Pass]:
     return [replace_weights(weights, options.keep)] if is_file(weights) else []
 
 
+def keeping(options: Options) -> list[Pass]:
+    """The pass that keeps the codes of a file, before the passes that multiply weights by the scales behind them."""
+    return [keep_blocks] if is_file(str(options.weights or "")) else []
+
+
 def narrowing(options: Options) -> list[Pass]:
     """The pass that stores weights with fewer bits, after all passes that compute with weights."""
-    if options.weights is not None:
-        weights = str(options.weights)
-        return [keep_blocks if is_file(weights) else quantize_weights(weights, options.keep)]
+    weights = str(options.weights or "")
+    if weights and not is_file(weights):
+        return [quantize_weights(weights, options.keep)]
     chosen = {"f16": halve_products, "bf16": round_products, "int8": quantize_products}.get(options.precision)
     return [] if chosen is None else [chosen(options.keep)]

@@ -46,7 +46,7 @@ def computed(weights: Weights) -> Array:
     table, norm, q, k, down, bias, last, head = (weights[name].astype(np.float64) for name in SHAPES)
     x = table[IDS] * norm
     hidden = np.concatenate([x @ q.T, x @ k.T], 1) @ down.T + bias
-    return np.asarray(np.maximum(hidden, 0) * last @ head.T)
+    return np.asarray(hidden * last @ head.T)
 
 
 def model_of(dtype: type = np.float32, prefix: str = "") -> onnx.ModelProto:
@@ -65,8 +65,7 @@ def model_of(dtype: type = np.float32, prefix: str = "") -> onnx.ModelProto:
         ("MatMul", ["n", "kt"], "k", "model.layers.0.self_attn.k_proj", {}),
         ("Concat", ["q", "k"], "c", "model.layers.0.self_attn", {"axis": 1}),
         ("Gemm", ["c", down, bias], "d", "model.layers.0.mlp.down_proj", {"transB": 1}),
-        ("Relu", ["d"], "r", "model.layers.0.mlp.act_fn", {}),
-        ("Mul", ["r", last], "f", "model.norm", {}),
+        ("Mul", ["d", last], "f", "model.norm", {}),
         ("MatMul", ["f", head], "logits", "lm_head", {}),
     ]
     nodes = []

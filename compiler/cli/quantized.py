@@ -63,7 +63,7 @@ def weights_options(function: Callable[..., Any]) -> Callable[..., Any]:
         metavar="FORMAT|FILE",
         help="Store weights with fewer bits, int8 or int4. The results are less precise. A number after the colon, as "
         "in int4:64, is the size of a block of weights with one scale. Or replace the weights by the tensors of this "
-        ".gguf or .safetensors file. Quantized matrices of products stay quantized.",
+        ".gguf or .safetensors file. Its quantized matrices stay quantized.",
     )
     precision = click.option(
         "--precision",

@@ -88,20 +88,20 @@ class KeepTable(_Keep):
         last = new.constant(np.array([-1]))
         if packed.bits == 4:
             low = new.op("BitwiseAnd", codes, new.constant(np.array(15, np.uint8)), version=18)
-            high = new.op("BitShift", codes, new.constant(np.array(4, np.uint8)), direction="RIGHT")
-            both = [new.op("Unsqueeze", half, last) for half in (low, high)]
-            codes = new.op("Reshape", new.op("Concat", *both, axis=-1), _shape(new, axes + 1))
+            high = new.op("BitShift", codes, new.constant(np.array(4, np.uint8)), direction="RIGHT", version=11)
+            both = [new.op("Unsqueeze", half, last, version=13) for half in (low, high)]
+            codes = _joined(new, new.op("Concat", *both, axis=-1), axes + 1, 2 * packed.codes.shape[-1])
         half = new.constant(np.array(1 << (packed.bits - 1), np.float32))
-        offsets = half if zeros is None else new.op("Unsqueeze", zeros, last)
+        offsets = half if zeros is None else new.op("Unsqueeze", zeros, last, version=13)
         steps = new.op("Sub", new.op("Cast", codes, to=ir.DataType.FLOAT), offsets)
-        numbers = new.op("Reshape", new.op("Mul", steps, new.op("Unsqueeze", scales, last)), _shape(new, axes))
-        kind = match["w"].dtype
+        numbers = new.op("Mul", steps, new.op("Unsqueeze", scales, last, version=13))
+        numbers, kind = _joined(new, numbers, axes, packed.depth), match["w"].dtype
         return numbers if kind == ir.DataType.FLOAT or kind is None else new.op("Cast", numbers, to=kind)
 
 
-def _shape(new: Rewriter, axes: int) -> ir.Value:
-    """The shape that keeps the first axes and joins the others."""
-    return new.constant(np.array([0] * axes + [-1]), "shape")
+def _joined(new: Rewriter, value: ir.Value, axes: int, size: int) -> ir.Value:
+    """The value with the first axes, and one axis of this size in place of the others."""
+    return new.op("Reshape", value, new.constant(np.array([0] * axes + [size]), "shape"))
 
 
 def _keep_blocks(model: ir.Model, report: PassReport) -> None:
