@@ -70,10 +70,12 @@ def test_models(name: str, gpus: list[str]) -> None:
     missing = [step for step in placed_steps(plan) if step.host == "no_kernel"]
     assert not missing, missing
     here, theirs = compiler.load(plan, threads=1), [compiler.load(plan, device=gpu, threads=1) for gpu in gpus]
-    for case in entry.cases:
+    devices = list(zip(gpus, theirs, strict=True))
+    for index, case in enumerate(entry.cases):
         given = entry.inputs(case)
         wanted = here.run(given)
-        for gpu, there in zip(gpus, theirs, strict=True):
+        # The devices take turns, because the emulated kernels are slow. Each runs at least one case.
+        for gpu, there in devices if len(entry.cases) < len(devices) else [devices[index % len(devices)]]:
             found = there.run(given)
             if not compare(wanted, found, entry.tolerance).equal:
                 # Both results are rounded. The device's must then be as close to onnxruntime's as the CPU's must be.
