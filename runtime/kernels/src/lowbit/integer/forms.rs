@@ -41,10 +41,9 @@ thread_local! {
 
 /// The time to multiply a row by a vector of 16 codes.
 fn product(case: &LowBitCase) -> f64 {
-    let wide = case.bits == 8;
     let each_quad = match dots(case.isa).instructions() {
         #[cfg(target_arch = "x86_64")]
-        Instructions::Avx2 if wide => 8.0,
+        Instructions::Avx2 if case.bits == 8 => 8.0,
         #[cfg(target_arch = "x86_64")]
         Instructions::Avx2 => 3.0,
         Instructions::Scalar => 2.0,
@@ -69,9 +68,10 @@ fn cost(case: &LowBitCase, load: f64) -> f64 {
     case.cost_of(rows * product(case) + load) + ROUND * rows * case.sizes.k as f64 / UNIT
 }
 
-/// The name of a form.
+/// The name of a form. ARM has no tiles of its own.
 fn name(case: &LowBitCase, how: &str) -> String {
-    format!("rows in 8 bits, {how}, {}", dots(case.isa).name())
+    let instructions = if Kernels::of(case.isa).lanes == 1 { "scalar" } else { dots(case.isa).name() };
+    format!("rows in 8 bits, {how}, {instructions}")
 }
 
 impl Form<LowBitCase> for DotsInRegisters {
