@@ -118,9 +118,11 @@ def test_the_crate_of_plans_can_be_packaged(tmp_path: Path) -> None:
     command = ["cargo", "package", "--no-verify", "--allow-dirty", "--target-dir", str(tmp_path), *packages]
     done = subprocess.run(command, cwd=RUNTIME, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+    assert "manifest has no" not in done.stderr
     for crate in crates:
         files = packaged(tmp_path / f"package/{crate}-{version}.crate")
         manifest = tomllib.loads(files["Cargo.toml"].decode())
+        assert manifest["package"]["documentation"] == f"https://docs.rs/{crate}"
         found = {each["version"] for name, each in manifest["dependencies"].items() if name in OWN}
         assert found <= {f"={version}"}, crate
         assert not named_files(files) - {*files}, f"the code or an example of {crate} reads files outside the package"

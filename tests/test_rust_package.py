@@ -144,3 +144,17 @@ def test_a_program_outside_compiles_without_optional_operators(program: Path) ->
     of_crate = ("--package", "candle-plan", "--depth", "1", "--edges", "normal", "--prefix", "none")
     tree = cargo(program, "tree", "--config", str(FROM_PACKAGES), *of_crate)
     assert not {"rand", "regex", "rustfft"} & {line.split()[0] for line in tree.splitlines()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("features", [[], ["--no-default-features"]], ids=["all operators", "needed operators"])
+def test_the_program_that_embeds_plans_compiles(features: list[str]) -> None:
+    """`examples/embedding`, with the profile of the workspace, whose other crates Cargo need not compile again."""
+    if shutil.which("cargo") is None:
+        pytest.skip("cargo is not on PATH")
+    folder = OUTSIDE / "embedding"
+    folder.mkdir(parents=True, exist_ok=True)
+    text = (ROOT / "examples/embedding/Cargo.toml").read_text().replace("../..", ROOT.as_posix())
+    (folder / "Cargo.toml").write_text(text.partition("\n[profile")[0] + profile())
+    shutil.copy(RUNTIME / "Cargo.lock", folder / "Cargo.lock")
+    cargo(folder, "check", "--release", "--target-dir", str(TARGET), *features)
