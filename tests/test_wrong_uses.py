@@ -221,11 +221,12 @@ def tensors(torch: Any) -> dict[str, tuple[Any, str]]:
         "sparse": (ones.to_sparse(), r"the layout torch\.sparse_coo: pass tensor\.to_dense\(\)"),
         "quantized": (torch.quantize_per_tensor(ones, 0.1, 0, torch.qint8), r"pass tensor\.dequantize\(\)"),
         "conjugate": (ones.to(torch.complex64).conj(), r"yet to conjugate: pass tensor\.resolve_conj\(\)"),
+        "gradient": (ones.clone().requires_grad_(), r"requires a gradient, .*: pass tensor\.detach\(\)"),
         "int4": (torch.empty(1, 2, dtype=torch.int4), r"a tensor of torch\.int4, .*: pass an array .* of ml_dtypes"),
     }
 
 
-@pytest.mark.parametrize("name", ["meta", "nested", "sparse", "quantized", "conjugate", "int4"])
+@pytest.mark.parametrize("name", ["meta", "nested", "sparse", "quantized", "conjugate", "gradient", "int4"])
 @pytest.mark.filterwarnings("ignore")  # PyTorch's, of nested and quantized tensors
 def test_tensors_of_pytorch_without_elements(name: str) -> None:
     torch = pytest.importorskip("torch", reason="needs PyTorch")

@@ -156,7 +156,9 @@ def _check(
         said = f"{exported.path} does not compute what {title} computes{where}: {_worst(report, wanted, found)}"
         advice = "export with --locate (locate=True), which names the first module that differs"
         advice = place_of_difference(exported, call) if locate else advice
-        raise ExportError("\n".join([said, *(f"  note: {note}" for note in exported.notes), f"  help: {advice}"]))
+        cures = [exported.cure] if exported.cure else []
+        notes = [f"  note: {note}" for note in exported.notes]
+        raise ExportError("\n".join([said, *notes, *(f"  help: {each}" for each in [*cures, advice])]))
 
 
 class _OfModule(Given):

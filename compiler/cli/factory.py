@@ -199,7 +199,7 @@ def _explained(factory: str) -> Iterator[None]:
 
 @contextmanager
 def _partial_graphs_hidden() -> Iterator[None]:
-    """Hide the graphs and stack traces that PyTorch prints when an export fails, also from C++. --verbose shows them."""
+    """Hide the graphs and traces that PyTorch prints when an export fails, also from C++. --verbose shows them."""
     if is_verbose():
         yield
         return

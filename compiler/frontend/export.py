@@ -108,6 +108,7 @@ def _by_torchscript(request: Request, path: Path, axes: Axes, reason: Reason | N
         tuple(str(value.name) for value in recorded.model.graph.outputs),
         axes,
         notes=tuple(_notes(reason, recorded.decisions)),
+        cure=reason.cure if reason is not None and recorded.decisions else "",
     )
 
 

@@ -42,8 +42,8 @@ _CURES = (
     ),
     (
         r"set the storage of a tensor|resize",
-        "the code gives a tensor other memory (resize_, set_ or out=): write it with operators that make new tensors, also in "
-        "place of a layer that does this, such as torch.nn.CrossMapLRN2d",
+        "the code gives a tensor other memory (resize_, set_ or out=): write it with operators that make new tensors, "
+        "also in place of a layer that does this, such as torch.nn.CrossMapLRN2d",
     ),
     (
         r"autograd|Function",

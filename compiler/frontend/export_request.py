@@ -78,3 +78,5 @@ class Exported:
     """PyTorch's graph. Its nodes have the names of the model's values. `None` from the TorchScript exporter."""
     notes: tuple[str, ...] = ()
     """The warnings of the TorchScript exporter."""
+    cure: str = ""
+    """What to do about the decisions of Python that a recorded model keeps; empty without any."""

@@ -97,7 +97,10 @@ REFUSED = {
 """Attributes that accept only their default value, with the reason or an alternative."""
 
 _COMPILED = "compile the model with `compiler.compile(model)`, and save the plan"
-_OPERATORS = "write the operator as a model-local function of supported operators"
+_OPERATORS = (
+    "register a function for the operator with `compiler.custom_op`, or write it as a model-local function of "
+    "supported operators"
+)
 _PROVIDERS = "pass providers to InferenceSession"
 _PROFILE = "use `candlec run PLAN --profile`, or `compiler.Session.profile`"
 _WEIGHTS = "store the weights in the model, or in files next to it"

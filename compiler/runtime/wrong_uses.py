@@ -76,4 +76,6 @@ def _unreadable(tensor: Any) -> str:
         return "a tensor that PyTorch has yet to conjugate: pass tensor.resolve_conj()"
     if tensor.is_quantized:
         return "a quantized tensor of PyTorch: pass tensor.dequantize(), or the codes (tensor.int_repr())"
+    if tensor.requires_grad:
+        return "a tensor that requires a gradient, which a run does not compute: pass tensor.detach()"
     return ""

@@ -99,6 +99,7 @@ def test_the_check_finds_a_branch_that_the_model_keeps(tmp_path: Path) -> None:
     assert re.search(r"m\.onnx does not compute what Branch computes with other values: output 'output' differs", said)
     assert f"note: the model keeps what Python decided for these arguments at {HERE}:{line}" in said
     assert "help: the module takes another way through its Python code with these arguments after " in said
+    assert "help: a branch in the code depends on the value of a tensor: write torch.where or torch.cond" in said
 
 
 def test_dynamo_alone_names_place_and_cure(tmp_path: Path) -> None:
@@ -145,8 +146,8 @@ BOTH = {
     "a layer that resizes a tensor": (
         nn.Sequential(nn.ReLU(), nn.CrossMapLRN2d(3)),
         (f32(1, 4, 3, 3),),
-        r"the storage of a tensor on .* \(1 : CrossMapLRN2d.*\)\n  the TorchScript exporter: .*\n  help: the code gives a "
-        r"tensor other memory .* such as torch\.nn\.CrossMapLRN2d$",
+        r"the storage of a tensor on .* \(1 : CrossMapLRN2d.*\)\n  the TorchScript exporter: .*\n  help: the code "
+        r"gives a tensor other memory .* such as torch\.nn\.CrossMapLRN2d$",
     ),
     "complex numbers": (Turned(), (f32(3, 3),), r"aten\.linalg_eig.*\n  the TorchScript exporter: "),
 }
