@@ -131,7 +131,9 @@ def test_the_program_for_many_rows_runs(folder: Path, capsys: pytest.CaptureFixt
     pytest.importorskip("pyarrow", reason="needs pyarrow")
     page = (ROOT / "docs/batch.md").read_text()
     exec(block(page, "import numpy as np"), {})
-    assert capsys.readouterr().out.splitlines()[:3] == [
+    assert capsys.readouterr().out.splitlines()[:5] == [
+        "100 rows, 0 of them from an earlier run",
+        "part-000000.parquet: the first 100 rows",
         "100 99 1 True",
         "['source_file', 'source_row', 'logits'] 10",
         '{"file": "pictures.parquet", "row": 99, '
@@ -142,6 +144,13 @@ def test_the_program_for_many_rows_runs(folder: Path, capsys: pytest.CaptureFixt
     for command in block(page, "candlec batch").splitlines():
         assert run(*shlex.split(command)[1:]) == 0, command
     assert capsys.readouterr().out.splitlines()[1].endswith("(100 rows from an earlier run): results")
+    images = pytest.importorskip("PIL.Image", reason="needs Pillow")
+    Path("photos/cats").mkdir(parents=True)
+    images.fromarray(np.full((8, 8), 9, np.uint8)).save("photos/cats/one.png")
+    more = block(page.partition("## Other options")[2], "candlec batch").replace("\\\n", " ")
+    for command in more.splitlines():
+        assert run(*shlex.split(command)[1:]) == 0, command
+    assert {each.name for each in Path("logits").glob("*.npz")} == {"part-000000.npz", "part-000001.npz"}
 
 
 def test_the_program_for_a_precision_runs(folder: Path) -> None:
@@ -248,7 +257,12 @@ def test_the_programs_for_torch_compile_run(
     torch._dynamo.reset()
     page = (ROOT / "docs/torch-compile.md").read_text()
     exec(block(page, "import warnings"), {})
-    assert capsys.readouterr().out.splitlines() == ["True"] * 4 + ["torch.Size([7, 10])", "CC0301", "FallbackWarning"]
+    assert capsys.readouterr().out.splitlines() == ["True"] * 4 + [
+        "torch.Size([7, 10])",
+        "CC0301",
+        "FallbackWarning",
+        "RefusedGraph",
+    ]
     exec(block(page, "import onnx_ir"), {})
     assert capsys.readouterr().out.splitlines() == ["torch.Size([5, 2])", "(6, 2)", "picture", "float32 [batch, 3]"]
 
@@ -270,7 +284,7 @@ def test_the_programs_and_commands_for_exports_run(
     monkeypatch.setitem(sys.modules, "nets", sys)  # after the test, no module has this name
     del sys.modules["nets"]
     commands = re.findall(r"^candlec .*$", page, re.MULTILINE)
-    assert [run(*shlex.split(command)[1:]) for command in commands] == [0] * 3
+    assert [run(*shlex.split(command, comments=True)[1:]) for command in commands] == [0] * 5
     assert {each.name for each in folder.iterdir()} >= {"nets.plan", "nets.onnx"}
     Path("pool.py").write_text(block(page, "import torch, compiler"))
     exec(compile(block(page, "import torch, compiler"), "pool.py", "exec"), {})
