@@ -56,11 +56,12 @@ def export(
     `args`, `kwargs` and `dynamic_shapes` are what `torch.export.export` takes. This function refuses values of its
     other arguments: `strict`, because PyTorch's exporter tries both modes, `preserve_module_call_signature`, because an
     ONNX model has no modules, and `prefer_deferred_runtime_asserts_over_guards`, because an ONNX model has no
-    assertions. `dynamic` is a shorter form of `dynamic_shapes`: it names the dimensions that may vary, as in `{"x": {0: "batch", 2: "time"}}`. Dimensions with the
-    same name have the same size. `outputs` names the outputs. The function exports the module in evaluation mode, and
-    restores the module's mode afterwards. It makes the names of Python files in stack traces relative to the working
-    folder, so that the ONNX file says nothing about the machine. The exporter's own optimizer is off by default: it
-    gives a fused node the origin of only one of its parts, and the compiler's passes do the same work.
+    assertions. `dynamic` is a shorter form of `dynamic_shapes`: it names the dimensions that may vary, as in `{"x": {0:
+    "batch", 2: "time"}}`. Dimensions with the same name have the same size. `outputs` names the outputs. The function
+    exports the module in evaluation mode, and restores the module's mode afterwards. It makes the names of Python files
+    in stack traces relative to the working folder, so that the ONNX file says nothing about the machine. The exporter's
+    own optimizer is off by default: it gives a fused node the origin of only one of its parts, and the compiler's
+    passes do the same work.
 
     `exporter` chooses one of PyTorch's exporters. `"dynamo"` captures a graph with `torch.export`. The function adds
     ONNX functions for operators that PyTorch cannot translate; `custom_translation_table` adds others, as for

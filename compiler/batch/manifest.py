@@ -172,7 +172,9 @@ def _changes(before: Any, now: Mapping[str, Any]) -> str:
     """The settings that have changed, with both values."""
     known = before if isinstance(before, dict) else {}
     changed = [name for name in {**known, **now} if known.get(name) != now.get(name)]
-    return ", ".join(f"{name} was {json.dumps(known.get(name))}, and is {json.dumps(now.get(name))}" for name in changed)
+    return ", ".join(
+        f"{name} was {json.dumps(known.get(name))}, and is {json.dumps(now.get(name))}" for name in changed
+    )
 
 
 def _check_part(folder: Path, part: Part) -> None:

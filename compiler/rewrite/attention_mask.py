@@ -69,7 +69,7 @@ def leaves_a_key(match: Match) -> bool:
 
 
 def is_blind(value: ir.Value, match: Match) -> bool:
-    """Whether the value is true exactly where the mask leaves no key: where its largest element along the keys is −∞."""
+    """Whether the value is true exactly where the mask leaves no key: where its largest element is −∞."""
     given = match["mask"] if match.has("mask") else None
     mask, found = constant_of(given), constant_of(value)
     if given is not None and mask is not None and found is not None:

@@ -28,8 +28,6 @@ Library = Literal["numpy", "torch", "dlpack"]
 
 _OF_BITS = ("bfloat16", "float8_")
 """The first parts of the names of dtypes that PyTorch has and NumPy lacks."""
-_MOST_WORK = 10_000
-"""How long the search for a common element of two arrays may take, in NumPy's unit."""
 _BITS = {1: np.uint8, 2: np.int16}
 """The integers of the same width."""
 
@@ -125,16 +123,8 @@ def validate_places(places: Mapping[str, Any], names: Iterable[str]) -> None:
             kind = "a PyTorch tensor on the CPU that needs no gradient"
             raise TypeError(f"out: {name!r}: expected a NumPy array or {kind}, found {type(place).__name__}")
     for (one, first), (other, second) in itertools.combinations(places.items(), 2):
-        if _share(_memory(first), _memory(second)):
+        if np.shares_memory(_memory(first), _memory(second)):
             raise ValueError(f"out: the arrays of {one!r} and {other!r} share memory: give each output its own")
-
-
-def _share(one: np.ndarray, other: np.ndarray) -> bool:
-    """Whether two arrays share an element; also if this would take long to find out, and their ranges overlap."""
-    try:
-        return np.shares_memory(one, other, max_work=_MOST_WORK)
-    except np.exceptions.TooHardError:
-        return True
 
 
 class _Memory:

@@ -70,7 +70,10 @@ class Projected(torch.nn.Module):
 
 BIAS = torch.where(MASK, f32(3, 3), -INF)
 ROWS = f32(2, 4, 3, 4)
-FLASH, flash = "aten::_scaled_dot_product_flash_attention_for_cpu", torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+FLASH, flash = (
+    "aten::_scaled_dot_product_flash_attention_for_cpu",
+    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu,
+)
 POOLINGS: list[tuple[str, dict[str, Any], tuple[int, ...]]] = [
     ("no divisor", {"kernel_size": 3, "padding": 1, "count_include_pad": False}, (2, 3, 7, 8)),
     ("a divisor", {"kernel_size": (3, 2), "divisor_override": 5}, (2, 3, 7, 8)),

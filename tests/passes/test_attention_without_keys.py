@@ -1,4 +1,4 @@
-"""The fusion of attention that gives zeros to a query for which the mask leaves no key, as `compiler.export` writes it."""
+"""The fusion of attention that gives zeros to a query without a key, as `compiler.export` writes it."""
 
 import pytest
 

@@ -39,9 +39,7 @@ def avg_pool2d(
         ends = [_end(*each) for each in zip(sizes, kernel, steps, edges, strict=True)]
     padded = op.Pad(self, axes([*edges, *ends]), constant(0, self), axes([-2, -1]))
     is_image = len(self.shape) == 3
-    means = op.AveragePool(
-        op.Unsqueeze(padded, axes([0])) if is_image else padded, kernel_shape=kernel, strides=steps
-    )
+    means = op.AveragePool(op.Unsqueeze(padded, axes([0])) if is_image else padded, kernel_shape=kernel, strides=steps)
     sums = op.Mul(means, constant(kernel[0] * kernel[1] / divisor_override, self))
     return op.Squeeze(sums, axes([0])) if is_image else sums
 

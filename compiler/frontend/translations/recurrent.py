@@ -66,8 +66,8 @@ def lstm(
         for direction in range(directions):
             at = layer * directions + direction
             given = _reversed(rows) if direction else rows
-            start = [op.Gather(state, axes([at]), axis=0) for state in hx]
-            states, last, cell = _direction(given, *start, params[at * each : (at + 1) * each])
+            before, kept = (op.Gather(state, axes([at]), axis=0) for state in hx)
+            states, last, cell = _direction(given, before, kept, params[at * each : (at + 1) * each])
             found.append(_reversed(states) if direction else states)
             hidden.append(last)
             cells.append(cell)
