@@ -4,8 +4,8 @@
 
 prints a table in Markdown for square weights of each size, 2048 and 4096 by default, in blocks of 32. A model has
 several products in sequence. For few rows, the weights take 320 MB, so that the products read them from memory. The
-ratios are medians, with the quartiles of repeated runs. The last columns have the relative errors `‖y − ŷ‖ / ‖y‖` of one
-product, where y is in double precision. All sessions take turns in one process.
+ratios are medians, with the quartiles of repeated runs. The last columns have the relative errors `‖y − ŷ‖ / ‖y‖` of
+one product, where y is in double precision. All sessions take turns in one process.
 """
 
 from __future__ import annotations

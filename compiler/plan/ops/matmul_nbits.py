@@ -28,9 +28,9 @@ class MatMulNBits(Op):
     """The number of rows of `W`, at least 1."""
 
     rounds_a: bool
-    """Whether a kernel may round `A` to 8 bits, where this is faster. Each block of a row, or at most 256
-    elements of a longer block, then gets a scale: the largest magnitude, divided by 127. An element becomes the
-    nearest multiple of the scale.
+    """Whether a kernel may round `A` to 8 bits, where this is faster. Each block of a row, or at most 256 elements
+    of a longer block, then gets a scale: the largest magnitude, divided by 127. An element becomes the nearest
+    multiple of the scale.
     """
 
     epilogue: Program | None = None
