@@ -101,7 +101,7 @@ def _with_codes(node: Node, new: Body, a: ir.Value, blocks: _Blocks, rounds_a: b
         K=blocks.width,
         bits=blocks.bits,
         block_size=blocks.size,
-        **({"rounds_a": 1} if rounds_a else {}),
+        rounds_a=1 if rounds_a else None,
     )
     shape = node.input(0).shape
     return typed(product, ir.TensorType(FLOAT), None if shape is None else ir.Shape([*shape.dims[:-1], rows]))
