@@ -58,8 +58,8 @@ CASES = [
     lstm("reverse", more=states(1), direction="reverse"),
     lstm("bidirectional", count=2, more=states(2), direction="bidirectional"),
     lstm("bidirectional columns", count=2, is_list=True, direction="bidirectional"),
-    lstm("clip", more=states(1), clip=0.4),
-    lstm("clip and peepholes", more=(*states(1), normal(1, 3 * HIDDEN)), clip=0.4),
+    lstm("clip", more=states(1), clip=0.7),
+    lstm("clip and peepholes", more=(*states(1), normal(1, 3 * HIDDEN)), clip=0.7),
     lstm("coupled gates", more=states(1), input_forget=1),
     *[
         lstm(f"{' '.join(names)}", more=states(1), activations=names, **parameters)

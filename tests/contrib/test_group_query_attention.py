@@ -59,14 +59,6 @@ HALF_TERMS = (*NO_ROTARY, None, BIAS.astype(np.float16), normal(4, dtype=np.floa
 PLACES = np.array([[0, 1, 2, 3], [3, 4, 5, 6]])
 
 
-def mixed(name: str, *arguments: Any, dtype: Any, held: Any, **options: Any) -> Any:
-    """A case whose cache has another type of floats than its queries."""
-    found = inputs(*arguments, dtype=dtype)
-    cache = [None if each is None else each.astype(held) for each in found[3:5]]
-    dims = {0: "B S _", 3: "B _ P _", 4: "B _ P _", 5: "B"}
-    return case(OP, *found[:3], *cache, *found[5:], name=name, outputs=PRESENT, dims=dims, **HEADS, **HALF, **options)
-
-
 def quantized(name: str, *arguments: Any, bits: int = 8, is_list: bool = False, **options: Any) -> Any:
     """A case whose cache holds codes of 8 or 4 bits."""
     size, kind, low = (16, np.int8, -128) if bits == 8 else (8, np.uint8, 0)
@@ -190,9 +182,6 @@ CASES = [
     quantized("codes of a shared cache", 1, 7, [7, 4], 7, empty=True, dims={}),
     quantized("codes of float16", *STEP, dtype=np.float16, **HALF),
     quantized("codes of 4 bits of float16", *SHARED, bits=4, is_list=True, dtype=np.float16, **HALF),
-    mixed("float32 with a cache of float16", *STEP, dtype=np.float32, held=np.float16),
-    mixed("float16 with a cache of float32", *SHARED, dtype=np.float16, held=np.float32),
-    mixed("float16 chunk with a cache of float32", *CHUNK, dtype=np.float16, held=np.float32, local_window_size=2),
     given(
         "named defaults",
         *STEP,

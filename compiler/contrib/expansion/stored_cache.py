@@ -1,7 +1,4 @@
-"""Caches of GroupQueryAttention that have another type than its queries.
-
-They hold floats, or codes of 8 or 4 bits with scales for the tensor or for each channel.
-"""
+"""Caches of GroupQueryAttention that hold codes of 8 or 4 bits, with scales for the tensor or for each channel."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from compiler.contrib.expansion.body import FLOAT, HALVES, Body
+from compiler.contrib.expansion.body import FLOAT, Body
 from compiler.contrib.expansion.kv_cache import Cache
 from compiler.contrib.expansion.node import Node
 from compiler.contrib.expansion.packed import UINT8, rows_of
@@ -25,32 +22,14 @@ _TYPES = {8: ir.DataType.INT8, 4: UINT8}
 _Pair = tuple[ir.Value, ir.Value]
 
 
-def storage(node: Node, new: Body, heads: int) -> _Floats | _Codes | None:
+def storage(node: Node, new: Body, heads: int) -> _Codes | None:
     """How the cache holds keys and values; `None`: as they are. The query has the width `heads · H`."""
     if codes := _Codes.read(node, new, heads):
         return codes
-    dtype = node.dtype(0, "query")
-    if node.optional(3) is None or node.dtype(3, "past_key", FLOAT, *HALVES) == dtype:
-        return None
-    return _Floats(node.dtype(3, "past_key"), dtype)
-
-
-@dataclass(frozen=True)
-class _Floats:
-    """A cache of floats, and the type of the query."""
-
-    held: ir.DataType
-    dtype: ir.DataType
-
-    def store(self, new: Body, values: _Pair) -> _Pair:
-        """New keys and values as the cache holds them."""
-        key, value = (new.cast(each, self.held, self.dtype) for each in values)
-        return key, value
-
-    def load(self, new: Body, cache: Cache, keys: ir.Value) -> Cache:
-        """The first `keys` keys and values of a cache, in the type of the query."""
-        key, value = (new.slice(each, 2, 0, keys) for each in (cache.key, cache.value))
-        return Cache(new.cast(key, self.dtype, self.held), new.cast(value, self.dtype, self.held))
+    if node.optional(3) is not None:
+        # onnxruntime rounds the new keys only in the outputs, and multiplies the queries by keys of the queries' type.
+        node.dtype(3, "past_key", node.dtype(0, "query"))
+    return None
 
 
 @dataclass(frozen=True)
