@@ -10,7 +10,10 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use tables::{Declaration, Reader, Table};
+use tables::{Declaration, Table};
+
+/// A function that returns the declarations in a file: it gets the file's name and code.
+type Reader = fn(&str, &str) -> Result<Vec<Declaration>, String>;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let (ops, cpu, gpu) = (Path::new("src/ops"), Path::new("src/cpu"), Path::new("src/gpu"));

@@ -31,9 +31,6 @@ pub struct Declaration {
     pub place: String,
 }
 
-/// A function that returns the declarations in a file: it gets the file's name and code.
-pub type Reader = fn(&str, &str) -> Result<Vec<Declaration>, String>;
-
 /// Returns the operators that a file implements, in lines such as `impl Operator for Name {` or `operator! { Name, …`.
 /// `<Op>` follows an operator with nested graphs, which is generic. Indented lines belong to macros and tests.
 ///
