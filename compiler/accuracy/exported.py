@@ -91,18 +91,8 @@ def export(
     _refuse_value("preserve_module_call_signature", preserve_module_call_signature, "an ONNX model has no modules")
     deferred = "prefer_deferred_runtime_asserts_over_guards"
     _refuse_value(deferred, prefer_deferred_runtime_asserts_over_guards, "an ONNX model has no assertions")
-    request = Request(
-        module,
-        args,
-        kwargs or {},
-        dynamic,
-        dynamic_shapes,
-        outputs,
-        opset,
-        optimize,
-        exporter,
-        custom_translation_table,
-    )
+    how = (opset, optimize, exporter, custom_translation_table)
+    request = Request(module, args, kwargs or {}, dynamic, dynamic_shapes, outputs, *how)
     exported = write_model(request, path)
     for note in exported.notes:
         warnings.warn(f"{path}: {note}", ExportWarning, stacklevel=2)

@@ -143,31 +143,28 @@ fn check(m: usize, case: &Case) {
     }
 }
 
-#[test]
-fn products_of_all_rows() {
-    for m in (0..10).chain([33, 128, 300]) {
+/// Checks products of these numbers of rows, with and without zero points.
+pub(super) fn check_rows(rows: impl Iterator<Item = usize>, check: impl Fn(usize, &Case)) {
+    for m in rows {
         check(m, &Case::new([70, 83], 4, 32, Points::Absent));
         check(m, &Case::new([70, 83], 4, 32, Points::Codes));
     }
 }
 
-#[test]
-fn codes_of_all_sizes_in_all_blocks() {
+/// Checks products of codes of all sizes in blocks of many sizes.
+pub(super) fn check_sizes(rows: &[usize], check: impl Fn(usize, &Case)) {
     for bits in [2, 4, 8] {
         for block in [16, 32, 64, 96, 128, 256, 1024] {
-            for points in POINTS {
-                for m in [1, 2, 7, 14] {
-                    check(m, &Case::new([9, 300], bits, block, points));
-                }
+            for (points, &m) in POINTS.into_iter().flat_map(|points| rows.iter().map(move |m| (points, m))) {
+                check(m, &Case::new([9, 300], bits, block, points));
             }
         }
     }
 }
 
-/// One more and one less than: the columns of a panel, the codes of a word, of a block and of a piece, and the depth of the
-/// numbers that are computed at a time.
-#[test]
-fn partial_panels_and_blocks() {
+/// Checks one more and one less than: the columns of a panel, the codes of a word, of a block and of a piece, and the depth
+/// of the numbers that are computed at a time.
+pub(super) fn check_partial(rows: &[usize], check: impl Fn(usize, &Case)) {
     for n in [1, 3, 4, 5, 15, 16, 17, 31, 33, 63, 64, 65, 129] {
         for m in [1, 3, 5, 7] {
             check(m, &Case::new([n, 41], 4, 32, Points::Codes));
@@ -175,11 +172,26 @@ fn partial_panels_and_blocks() {
     }
     for k in [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 65, 95, 97, 255, 256, 257, 515] {
         for (bits, block) in [(2, 16), (4, 32), (4, 96), (8, 256), (2, 528)] {
-            for m in [1, 4, 6, 13] {
+            for &m in rows {
                 check(m, &Case::new([5, k], bits, block, Points::Codes));
             }
         }
     }
+}
+
+#[test]
+fn products_of_all_rows() {
+    check_rows((0..10).chain([33, 128, 300]), check);
+}
+
+#[test]
+fn codes_of_all_sizes_in_all_blocks() {
+    check_sizes(&[1, 2, 7, 14], check);
+}
+
+#[test]
+fn partial_panels_and_blocks() {
+    check_partial(&[1, 4, 6, 13], check);
 }
 
 /// More panels than a block has, with enough multiplications for several threads.

@@ -7,7 +7,7 @@ use super::*;
 use crate::gemm::tests::noise;
 use crate::int8::Dots;
 use crate::isa::Isa;
-use crate::lowbit::tests::{doubled, Case, Points, POINTS};
+use crate::lowbit::tests::{check_partial, check_rows, check_sizes, doubled, Case, Points, POINTS};
 use crate::lowbit::{PackedCodes, Product};
 use crate::products::multiply_low_bit;
 use crate::threads::Threads;
@@ -78,40 +78,17 @@ fn check(m: usize, case: &Case) {
 
 #[test]
 fn products_of_all_rows() {
-    for m in (1..14).chain([33, 128, 300]) {
-        check(m, &Case::new([70, 83], 4, 32, Points::Absent));
-        check(m, &Case::new([70, 83], 4, 32, Points::Codes));
-    }
+    check_rows((1..14).chain([33, 128, 300]), check);
 }
 
 #[test]
 fn codes_of_all_sizes_in_all_blocks() {
-    for bits in [2, 4, 8] {
-        for block in [16, 32, 64, 96, 128, 256, 1024] {
-            for points in POINTS {
-                for m in [1, 2, 7, 14, 35] {
-                    check(m, &Case::new([9, 300], bits, block, points));
-                }
-            }
-        }
-    }
+    check_sizes(&[1, 2, 7, 14, 35], check);
 }
 
-/// One more and one less than: the columns of a panel, the codes of a word, of a block and of a part.
 #[test]
 fn partial_panels_and_blocks() {
-    for n in [1, 3, 4, 5, 15, 16, 17, 31, 33, 63, 64, 65, 129] {
-        for m in [1, 3, 5, 7] {
-            check(m, &Case::new([n, 41], 4, 32, Points::Codes));
-        }
-    }
-    for k in [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 65, 95, 97, 255, 256, 257, 515] {
-        for (bits, block) in [(2, 16), (4, 32), (4, 96), (8, 256), (2, 528)] {
-            for m in [1, 4, 13, 32] {
-                check(m, &Case::new([5, k], bits, block, Points::Codes));
-            }
-        }
-    }
+    check_partial(&[1, 4, 13, 32], check);
 }
 
 /// More panels than a block has, and more rows than stay in a cache with the whole depth.

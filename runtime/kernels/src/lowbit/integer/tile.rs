@@ -110,15 +110,9 @@ unsafe fn sums<D: Dot, S: Source, const ROWS: usize, const VECTORS: usize>(
 ) -> [[WordsOf<D>; VECTORS]; ROWS] {
     let (lanes, width, [from, to]) = (D::Numbers::LANES, t.b.width, part.terms);
     let per_word = 32 / S::BITS;
-    let mut sums = [[D::splat(0); VECTORS]; ROWS];
     // SAFETY: guaranteed by the caller.
     unsafe {
-        if let Zeros::All(zero) = t.b.zeros {
-            for (r, sums) in sums.iter_mut().enumerate() {
-                let [_, sum] = *t.left.found(t.row + r).wrapping_add(part.index);
-                *sums = [D::splat(-i32::from(zero) * sum.to_int_unchecked::<i32>()); VECTORS];
-            }
-        }
+        let mut sums = first_sums::<D, ROWS, VECTORS>(t, part.index);
         let mut words = t.words.wrapping_add((from - t.depth[0]) / per_word * width + column);
         let mut quads = t.left.quads(t.row, from);
         // Whole words of codes, whose bytes are in another order than the codes.
@@ -145,6 +139,25 @@ unsafe fn sums<D: Dot, S: Source, const ROWS: usize, const VECTORS: usize>(
             }
             words = words.wrapping_add(width);
             quads = quads.wrapping_add(8 / S::BITS);
+        }
+        sums
+    }
+}
+
+/// Returns what the sums of a part begin with: 0, or the product of a row's sum and the zero point of all codes, negated.
+#[inline(always)]
+unsafe fn first_sums<D: Dot, const ROWS: usize, const VECTORS: usize>(
+    t: &Tile,
+    part: usize,
+) -> [[WordsOf<D>; VECTORS]; ROWS] {
+    let mut sums = [[D::splat(0); VECTORS]; ROWS];
+    if let Zeros::All(zero) = t.b.zeros {
+        for (r, sums) in sums.iter_mut().enumerate() {
+            // SAFETY: guaranteed by the caller.
+            unsafe {
+                let [_, sum] = *t.left.found(t.row + r).wrapping_add(part);
+                *sums = [D::splat(-i32::from(zero) * sum.to_int_unchecked::<i32>()); VECTORS];
+            }
         }
     }
     sums
