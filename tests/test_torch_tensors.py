@@ -114,7 +114,7 @@ def test_the_tensor_lives_as_long_as_an_output_that_shares_it() -> None:
 
 def test_wrong_tensors_are_refused() -> None:
     made = session(TensorProto.FLOAT, "Neg")
-    with pytest.raises((compiler.InputError, RuntimeError), match=r"requires? grad"):
+    with pytest.raises((compiler.InputError, RuntimeError), match=r"requires a gradient"):
         made.run({"x": torch.ones(LARGE, requires_grad=True)})
     with pytest.raises(compiler.InputError, match=r"float32.*bfloat16"):
         made.run({"x": sample("bfloat16")})

@@ -112,15 +112,18 @@ with ARM64 always have the instructions of the third type, `F32x4x2`."""
 
 
 def named_freely(source: str) -> list[int]:
-    """The lines that name a vector type and are not in a function with its features. Beside such a function, the macros
-    `level!` and `dispatch_isa!` write one."""
+    """The lines that name a vector type and are not in a function with its features.
+
+    Beside such a function, the macros `level!` and `dispatch_isa!` write one. `register!` names the numbers of a
+    register in a trait that only such functions use (`lowbit/integer/dot.rs`).
+    """
     found, features = [], ""
     for at, line in enumerate((ROOT / source).read_text().splitlines(), 1):
         attribute = re.search(r'#\[target_feature\(enable = "([^"]+)"\)\]', line)
         if attribute or re.fullmatch(r"\s*\}", line):
             features = attribute[1] if attribute else ""
         level = re.fullmatch(r' *level!\(\w+ (\w+): "([^"]+)"\);', line)
-        for vector in re.findall(r"\bF32x(?:8|16)\b", re.sub(r"//.*|\buse [^;]+;", "", line)):
+        for vector in re.findall(r"\bF32x(?:8|16)\b", re.sub(r"//.*|\buse [^;]+;|\bregister!\(F32x\d+ ", "", line)):
             if (level[2] if level and level[1] == vector else features) != VECTORS[vector]:
                 found.append(at)
     return found

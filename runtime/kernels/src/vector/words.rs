@@ -89,11 +89,13 @@ impl Words for F32x8 {
 
     #[inline(always)]
     unsafe fn store_words(words: __m256i, to: *mut u32) {
+        // SAFETY: guaranteed by the caller.
         unsafe { _mm256_storeu_si256(to.cast(), words) }
     }
 
     #[inline(always)]
     fn of_integers(integers: __m256i) -> Self {
+        // SAFETY: by the contract of `Vector`, the caller has the instructions.
         unsafe { F32x8(_mm256_cvtepi32_ps(integers)) }
     }
 
@@ -125,11 +127,13 @@ impl Words for F32x16 {
 
     #[inline(always)]
     unsafe fn store_words(words: __m512i, to: *mut u32) {
+        // SAFETY: guaranteed by the caller.
         unsafe { _mm512_storeu_si512(to.cast(), words) }
     }
 
     #[inline(always)]
     fn of_integers(integers: __m512i) -> Self {
+        // SAFETY: by the contract of `Vector`, the caller has the instructions.
         unsafe { F32x16(_mm512_cvtepi32_ps(integers)) }
     }
 
@@ -175,6 +179,7 @@ impl Words for F32x4x2 {
 
     #[inline(always)]
     unsafe fn store_words([first, last]: [uint32x4_t; 2], to: *mut u32) {
+        // SAFETY: guaranteed by the caller.
         unsafe {
             vst1q_u32(to, first);
             vst1q_u32(to.add(4), last);
@@ -183,6 +188,7 @@ impl Words for F32x4x2 {
 
     #[inline(always)]
     fn of_integers([first, last]: [uint32x4_t; 2]) -> Self {
+        // SAFETY: by the contract of `Vector`, the caller has the instructions.
         unsafe {
             let numbers = |integers| vcvtq_f32_s32(vreinterpretq_s32_u32(integers));
             F32x4x2(numbers(first), numbers(last))
