@@ -51,7 +51,7 @@ def files_of(paths: Sequence[str | os.PathLike[str]]) -> list[Path]:
 
 
 def _lack(folder: Path) -> str:
-    """What a folder without files of data lacks, and the pattern of those in its folders."""
+    """The error of a folder without data files. If its subfolders have data files, it names their pattern."""
     inside = next((each for each in folder.rglob("*") if each.suffix.lower() in SUFFIXES and each.is_file()), None)
     advice = f"; for those in its folders, give the pattern '{folder}/**/*{inside.suffix}'" if inside else ""
     return f"the folder has no files of data ({', '.join(SUFFIXES)}){advice}"

@@ -22,7 +22,7 @@ _RANKS = {0: ("X", 3), 1: ("W", 3), 2: ("R", 3), 3: ("B", 2), 5: ("initial_h", 3
 
 @dataclass(frozen=True)
 class _Layer:
-    """What the directions share."""
+    """The sizes, lengths and options of both directions."""
 
     batch: Size
     hidden: int

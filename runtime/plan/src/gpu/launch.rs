@@ -43,8 +43,8 @@ fn is_kernel(symbol: Symbol, (module, name): &(&str, &str)) -> bool {
         && matches(name.as_bytes(), symbol.name.bytes().chain(line.bytes()).chain(symbol.kind.bytes()))
 }
 
-/// Returns whether a text matches a pattern, in which `*` stands for one or more bytes. It allocates nothing, because every
-/// launch calls it.
+/// Returns whether a text matches a pattern. In the pattern, `*` stands for one or more bytes. The function runs at every
+/// launch, so it allocates nothing.
 fn matches(pattern: &[u8], mut text: impl Iterator<Item = u8> + Clone) -> bool {
     match pattern.split_first() {
         None => text.next().is_none(),

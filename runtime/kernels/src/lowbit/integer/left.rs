@@ -118,7 +118,8 @@ fn round_part(row: &[f32], integers: &mut [i8; PART]) -> [f32; 2] {
     [scale, sum as f32]
 }
 
-/// Puts the integers in the order in which the codes of a word are multiplied: one of each byte, `PER` times.
+/// Reorders the integers for the products with words of codes. A product takes one code of each byte of a word, so four
+/// consecutive results belong to four bytes. A byte has `PER` codes.
 #[inline(always)]
 fn in_quads<const PER: usize>(ordered: &[i8; PART], integers: &mut [i8]) {
     for (to, from) in integers.chunks_exact_mut(4 * PER).zip(ordered.chunks_exact(4 * PER)) {

@@ -48,7 +48,7 @@ struct Part {
     terms: [usize; 2],
 }
 
-/// What the words of a panel are.
+/// The format of the words of a panel.
 pub(super) trait Source {
     /// The bits between two codes of a byte.
     const BITS: usize;
