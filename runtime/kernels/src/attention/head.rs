@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::elements::{Attends, Stored};
 use super::problem::{tile, Dims, Guard, Mask, Packed, Problem, Stage, MOST};
-use super::rows::{add_bias, choose, dots, mix, multiply_rows, scale};
+use super::rows::{add_bias, choose, dots, last_chosen, mix, multiply_rows, scale};
 use crate::gemm::ProductSizes;
 use crate::isa::Isa;
 use crate::scratch::Scratch;
@@ -61,7 +61,17 @@ impl<'a, R: Attends, S: Stored<R>> Head<'a, R, S> {
     /// key, because a query without a visible key still gets its output from the weights.
     fn reach(&self, queries: Range<usize>) -> usize {
         let keys = self.problem.dims.keys;
-        queries.map(|i| self.seen(i, keys).end).max().unwrap_or(0).max(1).min(keys)
+        let reach = queries.rev().fold(0, |reach, i| {
+            let end = self.seen(i, keys).end;
+            match self.problem.mask {
+                Mask::Chosen(mask) if reach < end => {
+                    let row = &mask.of(self.batch, self.head)[i * mask.row..];
+                    reach + last_chosen(self.isa, &row[reach..end])
+                }
+                _ => reach.max(end),
+            }
+        });
+        reach.max(1).min(keys)
     }
 
     /// Computes the products of queries `first .. first + rows` with the first keys.

@@ -42,6 +42,24 @@ per_isa! {
     }
 }
 
+/// The elements of a mask that are compared together.
+const TOGETHER: usize = 64;
+
+per_isa! {
+    /// Returns the number of elements up to the last one that is not 0.
+    pub(super) fn last_chosen(chosen: &[u8]) -> usize where FMA {
+        let mut end = chosen.len();
+        while end > 0 {
+            let part = &chosen[end.saturating_sub(TOGETHER)..end];
+            if part.iter().fold(0, |any, &chosen| any | chosen) != 0 {
+                break;
+            }
+            end -= part.len();
+        }
+        chosen[..end].iter().rposition(|&chosen| chosen != 0).map_or(0, |last| last + 1)
+    }
+}
+
 /// Lanes of a dot product.
 const LANES: usize = 16;
 

@@ -24,7 +24,7 @@ const BYTES: usize = 64;
 
 /// The configuration of this thread's tiles, which lasts until it is dropped. Tiles 0 to 3 hold sums, 4 and 5 the left
 /// operand, 6 and 7 a panel.
-pub(super) struct Configured(PhantomData<*const ()>);
+pub(crate) struct Configured(PhantomData<*const ()>);
 
 /// The operand of `ldtilecfg`.
 #[repr(C, align(64))]

@@ -241,7 +241,7 @@ impl Dots {
         }
     }
 
-    pub(super) fn has_tiles(self) -> bool {
+    pub fn has_tiles(self) -> bool {
         self != self.without_tiles()
     }
 

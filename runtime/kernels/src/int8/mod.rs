@@ -45,6 +45,8 @@ mod windows;
 #[cfg(test)]
 mod tests;
 
+#[cfg(target_arch = "x86_64")]
+pub(crate) use amx::Configured;
 pub use codes::Codes;
 pub(crate) use dense::DenseForm;
 pub(crate) use depthwise::QuantizedDepthwiseForm;

@@ -25,6 +25,8 @@ pub(crate) use form::LowBitForm;
 pub(crate) use in_advance::InAdvance;
 pub(crate) use in_registers::InRegisters;
 pub use integer::rounded_bytes;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use integer::DotsInTiles;
 pub(crate) use integer::{DotsInAdvance, DotsInRegisters};
 pub use pack::{LowBitCodes, PackedCodes};
 pub(crate) use product::Product;

@@ -6,6 +6,8 @@ use crate::gemm::tiles::Tiles;
 use crate::gemm::{time_of_vector, FewRows, Format, InPlace, PackedPanels, Packing, ProductCase, ProductForm, Turned};
 use crate::int8::{DotForm, IntegerCase, IntegerForm};
 use crate::isa::Isa;
+#[cfg(target_arch = "x86_64")]
+use crate::lowbit::DotsInTiles;
 use crate::lowbit::{DotsInAdvance, DotsInRegisters, InAdvance, InRegisters, LowBitCase, LowBitForm};
 use crate::rounded::{Pairs, RoundedCase, RoundedForm, Widened};
 
@@ -14,7 +16,14 @@ use crate::rounded::{Pairs, RoundedCase, RoundedForm, Widened};
 /// The forms of products in `f32`.
 pub(crate) const FLOAT: &[&dyn ProductForm] = &[&Turned { choose: float }, &PackedPanels, &FewRows, &InPlace, &Packing];
 /// The forms of products in `f32` with a matrix of codes of few bits.
-pub(crate) const LOW_BIT: &[&dyn LowBitForm] = &[&InRegisters, &InAdvance, &DotsInRegisters, &DotsInAdvance];
+pub(crate) const LOW_BIT: &[&dyn LowBitForm] = &[
+    &InRegisters,
+    &InAdvance,
+    &DotsInRegisters,
+    &DotsInAdvance,
+    #[cfg(target_arch = "x86_64")]
+    &DotsInTiles,
+];
 /// The forms of products with a matrix of `bf16`.
 pub(crate) const ROUNDED: &[&dyn RoundedForm] = &[&Pairs, &Widened { product: cost }];
 /// The forms of products of 8-bit codes.

@@ -21,6 +21,8 @@ pub(crate) struct DotsInRegisters;
 /// A part of a panel is unpacked for all rows of a block.
 pub(crate) struct DotsInAdvance;
 
+/// How the codes are unpacked where several tiles read them.
+pub(super) const IN_ADVANCE: &str = "codes unpacked once for all rows";
 /// The time to round a vector of the left operand.
 const ROUND: f64 = 4.0;
 /// The time of a part of a row and a vector of columns in addition to its products.
@@ -30,9 +32,9 @@ const LOAD: f64 = 0.1;
 const UNPACK: f64 = 0.3;
 const STORE: f64 = 0.4;
 /// The most codes of a column that are unpacked at a time. The bytes of a panel fit in the L1 cache.
-const DEPTH: usize = 256;
+pub(super) const DEPTH: usize = 256;
 /// The bytes of the left operand that are read again for every panel; they fit in the L2 cache.
-const LEFT: usize = 1 << 19;
+pub(super) const LEFT: usize = 1 << 19;
 
 thread_local! {
     /// The buffer for the bytes of a part of a panel.
@@ -62,10 +64,16 @@ fn unpack(case: &LowBitCase, time: f64) -> f64 {
     }
 }
 
-/// The time of a product. It takes a time of `load` to load a vector of codes, for all rows.
-fn cost(case: &LowBitCase, load: f64) -> f64 {
-    let rows = case.sizes.m as f64;
-    case.cost_of(rows * product(case) + load) + ROUND * rows * case.sizes.k as f64 / UNIT
+/// The time of a product whose `rows` rows are multiplied by vectors. The others take a time of `others` for a vector of
+/// codes, and it takes a time of `load` to load this vector, for all rows.
+fn cost(case: &LowBitCase, rows: usize, others: f64, load: f64) -> f64 {
+    let multiplied = case.cost_of(rows as f64 * product(case) + others + load);
+    multiplied + ROUND * case.sizes.m as f64 * case.sizes.k as f64 / UNIT
+}
+
+/// [`cost`] of a form that unpacks codes in advance.
+pub(super) fn cost_in_advance(case: &LowBitCase, rows: usize, others: f64) -> f64 {
+    cost(case, rows, others, LOAD + unpack(case, UNPACK + STORE))
 }
 
 /// The name of a form. ARM has no tiles of its own.
@@ -85,7 +93,7 @@ impl Form<LowBitCase> for DotsInRegisters {
 
     fn cost(&self, case: &LowBitCase) -> f64 {
         let tiles = case.sizes.m.div_ceil(Kernels::of(case.isa).rows());
-        cost(case, (LOAD + unpack(case, UNPACK)) * tiles as f64)
+        cost(case, case.sizes.m, 0.0, (LOAD + unpack(case, UNPACK)) * tiles as f64)
     }
 }
 
@@ -97,7 +105,7 @@ impl LowBitForm for DotsInRegisters {
 
 impl Form<LowBitCase> for DotsInAdvance {
     fn name(&self, case: &LowBitCase) -> String {
-        name(case, "codes unpacked once for all rows")
+        name(case, IN_ADVANCE)
     }
 
     fn fits(&self, case: &LowBitCase) -> bool {
@@ -105,7 +113,7 @@ impl Form<LowBitCase> for DotsInAdvance {
     }
 
     fn cost(&self, case: &LowBitCase) -> f64 {
-        cost(case, LOAD + unpack(case, UNPACK + STORE))
+        cost_in_advance(case, case.sizes.m, 0.0)
     }
 }
 
@@ -144,7 +152,7 @@ pub(super) fn in_advance(kernels: &Kernels, product: &Product, threads: &Threads
 }
 
 /// Unpacks a part of a panel to `bytes`. Returns the address of its bytes: codes of 8 bits are bytes already.
-fn unpacked(kernels: &Kernels, b: &PackedCodes, panel: usize, depth: [usize; 2], bytes: *mut u32) -> *const u32 {
+pub(super) fn unpacked(kernels: &Kernels, b: &PackedCodes, panel: usize, depth: [usize; 2], bytes: *mut u32) -> *const u32 {
     let words = b.words(panel, depth[0]);
     let Some(unpack) = kernels.unpack(b) else { return words };
     // SAFETY: the panel has these words, and `bytes` has room for `DEPTH` codes in whole words. The matrix is packed for an
@@ -154,7 +162,7 @@ fn unpacked(kernels: &Kernels, b: &PackedCodes, panel: usize, depth: [usize; 2],
 }
 
 /// Computes some rows of a panel over a part of the depth, tile after tile.
-fn tiles(
+pub(super) fn tiles(
     product: &Product,
     left: &Left,
     rows: [usize; 2],

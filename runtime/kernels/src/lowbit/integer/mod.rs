@@ -5,6 +5,8 @@
 //! ([`left`]). The sum of the products of integers and codes in a part is exact. All forms, all instruction sets and all
 //! numbers of threads therefore compute the same bits.
 
+#[cfg(target_arch = "x86_64")]
+mod amx;
 mod dot;
 mod forms;
 mod kernels;
@@ -14,6 +16,8 @@ mod tile;
 #[cfg(test)]
 mod tests;
 
+#[cfg(target_arch = "x86_64")]
+pub(crate) use amx::DotsInTiles;
 pub(crate) use forms::{DotsInAdvance, DotsInRegisters};
 pub use left::rounded_bytes;
 #[cfg(test)]

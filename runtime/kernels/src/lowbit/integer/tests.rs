@@ -7,6 +7,7 @@ use super::*;
 use crate::gemm::tests::noise;
 use crate::int8::Dots;
 use crate::isa::Isa;
+use crate::lowbit::form::LowBitForm;
 use crate::lowbit::tests::{check_partial, check_rows, check_sizes, doubled, Case, Points, POINTS};
 use crate::lowbit::{PackedCodes, Product};
 use crate::products::multiply_low_bit;
@@ -45,8 +46,16 @@ fn expected(case: &Case, a: &[f32], row: usize) -> [f32; 2] {
 
 type Run = fn(&Kernels, &Product, &Threads);
 
-/// The forms.
-const FORMS: [Run; 2] = [in_registers, in_advance];
+/// The forms with some instructions that fit a product.
+fn forms(dots: Dots, m: usize, case: &Case) -> Vec<Run> {
+    let forms: Vec<Run> = vec![in_registers, in_advance];
+    #[cfg(target_arch = "x86_64")]
+    if dots.has_tiles() && m >= 16 && (case.block <= PART || case.block.is_multiple_of(PART)) {
+        return [forms, vec![|_, product, threads| DotsInTiles.run(product, threads)]].concat();
+    }
+    let _ = (dots, m, case);
+    forms
+}
 
 fn check(m: usize, case: &Case) {
     let a = noise(m * case.k, 4);
@@ -64,7 +73,7 @@ fn check(m: usize, case: &Case) {
         let threads = Threads::new(threads).unwrap();
         let packed = PackedCodes::new(isa, &threads, &case.codes());
         let kernels = Kernels::with(dots);
-        for run in FORMS {
+        for run in forms(dots, m, case) {
             let found = doubled(m, case, &|finish, out| {
                 run(kernels, &Product::new(m, &a, &packed, out, Some(finish)), &threads);
             });
@@ -111,7 +120,7 @@ fn largest_sums() {
             let wanted = row.repeat(17);
             for (isa, dots) in Dots::available() {
                 let packed = PackedCodes::new(isa, &Threads::serial(), &case.codes());
-                for run in FORMS {
+                for run in forms(dots, 17, &case) {
                     let mut out = vec![f32::NAN; wanted.len()];
                     run(Kernels::with(dots), &Product::new(17, &a, &packed, &mut out, None), &Threads::serial());
                     assert_eq!(out, wanted, "{bits} bits, {points:?}, {dots:?}");
