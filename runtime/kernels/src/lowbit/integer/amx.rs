@@ -132,7 +132,16 @@ fn block(product: &Product, left: &Left, found: &Lines, rows: [usize; 2], panels
         }
         for row in (first..end).step_by(ROWS) {
             let found = &found[row / ROWS * parts(b) * 2 * ROWS..];
-            let tile = Tile { b, left, found: found.as_ptr().cast(), row, panel, words, depth, out: product.output(row, panel) };
+            let tile = Tile {
+                b,
+                left,
+                found: found.as_ptr().cast(),
+                row,
+                panel,
+                words,
+                depth,
+                out: product.output(row, panel),
+            };
             // SAFETY: the sizes fit the slices. The part of the output belongs to this task alone. AMX implies AVX-512.
             unsafe {
                 if zero.is_some() {
@@ -255,7 +264,13 @@ impl Tile<'_> {
     /// # Safety
     /// As for [`Tile::run`].
     #[inline(always)]
-    unsafe fn add<const SIGNED: bool>(&self, part: usize, column: usize, sums: &Sums, totals: &mut [[F32x16; 1]; ROWS]) {
+    unsafe fn add<const SIGNED: bool>(
+        &self,
+        part: usize,
+        column: usize,
+        sums: &Sums,
+        totals: &mut [[F32x16; 1]; ROWS],
+    ) {
         let place = self.b.place(self.panel, part * self.b.block.min(PART) / self.b.block) + column;
         // SAFETY: guaranteed by the caller; the last panel is padded.
         unsafe {

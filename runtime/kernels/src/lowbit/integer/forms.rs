@@ -152,7 +152,13 @@ pub(super) fn in_advance(kernels: &Kernels, product: &Product, threads: &Threads
 }
 
 /// Unpacks a part of a panel to `bytes`. Returns the address of its bytes: codes of 8 bits are bytes already.
-pub(super) fn unpacked(kernels: &Kernels, b: &PackedCodes, panel: usize, depth: [usize; 2], bytes: *mut u32) -> *const u32 {
+pub(super) fn unpacked(
+    kernels: &Kernels,
+    b: &PackedCodes,
+    panel: usize,
+    depth: [usize; 2],
+    bytes: *mut u32,
+) -> *const u32 {
     let words = b.words(panel, depth[0]);
     let Some(unpack) = kernels.unpack(b) else { return words };
     // SAFETY: the panel has these words, and `bytes` has room for `DEPTH` codes in whole words. The matrix is packed for an

@@ -66,7 +66,8 @@ impl Left {
 /// An upper bound in bytes on the memory of `m` rows of `k` numbers that are rounded to 8 bits.
 pub fn rounded_bytes(m: usize, k: usize, block: usize) -> usize {
     let blocks = k.div_ceil(block);
-    let numbers = blocks.saturating_mul(block.div_ceil(PART)).saturating_mul(2 * size_of::<f32>());
+    // The tiles of AMX have a copy of the scales and sums.
+    let numbers = blocks.saturating_mul(block.div_ceil(PART)).saturating_mul(2 * 2 * size_of::<f32>());
     m.saturating_mul(numbers.saturating_add(blocks.saturating_mul(block)).saturating_add(64))
 }
 
