@@ -19,7 +19,7 @@ use crate::lowbit::output::Output;
 use crate::lowbit::pack::{PackedCodes, Zeros};
 use crate::lowbit::product::Product;
 use crate::threads::Threads;
-use crate::vector::{F32x16, Vector, Words};
+use crate::vector::{F32x16, Words};
 
 /// Codes are unpacked for all rows of a block, and multiplied by 16 rows at a time.
 pub(crate) struct DotsInTiles;
@@ -216,13 +216,23 @@ impl Tile<'_> {
     /// of the output. The tiles are [`Configured`] for the quads of an instruction.
     #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c")]
     unsafe fn run<const SIGNED: bool>(&self) {
+        // SAFETY: guaranteed by the caller.
+        unsafe { self.columns::<F32x16, SIGNED>() }
+    }
+
+    /// Computes all columns, in vectors of 16 numbers.
+    ///
+    /// # Safety
+    /// As for [`Tile::run`].
+    #[inline(always)]
+    unsafe fn columns<V: Words, const SIGNED: bool>(&self) {
         let size = self.b.block.min(PART);
         let (first, end) = (self.depth[0] / size, self.depth[1].div_ceil(size));
         let mut sums = [const { Sums([0; ROWS * COLUMNS]) }; 2];
         for column in (0..self.out.columns).step_by(COLUMNS) {
             // SAFETY: guaranteed by the caller.
             unsafe {
-                let mut totals = [[F32x16::splat(0.0)]; ROWS];
+                let mut totals = [[V::splat(0.0)]; ROWS];
                 if self.depth[0] > 0 {
                     totals = self.out.load(column);
                 }
@@ -231,7 +241,7 @@ impl Tile<'_> {
                     if part + 1 < end {
                         self.multiply::<SIGNED>(part + 1, column, &mut sums);
                     }
-                    self.add::<SIGNED>(part, column, &sums[part % 2], &mut totals);
+                    self.add::<V, SIGNED>(part, column, &sums[part % 2], &mut totals);
                 }
                 self.out.store(column, &totals);
             }
@@ -264,28 +274,28 @@ impl Tile<'_> {
     /// # Safety
     /// As for [`Tile::run`].
     #[inline(always)]
-    unsafe fn add<const SIGNED: bool>(
+    unsafe fn add<V: Words, const SIGNED: bool>(
         &self,
         part: usize,
         column: usize,
         sums: &Sums,
-        totals: &mut [[F32x16; 1]; ROWS],
+        totals: &mut [[V; 1]; ROWS],
     ) {
         let place = self.b.place(self.panel, part * self.b.block.min(PART) / self.b.block) + column;
         // SAFETY: guaranteed by the caller; the last panel is padded.
         unsafe {
-            let scales: F32x16 = self.b.scales.load(place);
-            let zeros: F32x16 = match &self.b.zeros {
-                Zeros::All(zero) => F32x16::splat(f32::from(*zero)),
+            let scales: V = self.b.scales.load(place);
+            let zeros: V = match &self.b.zeros {
+                Zeros::All(zero) => V::splat(f32::from(*zero)),
                 Zeros::Each(zeros) => zeros.load(place),
             };
             let [row_scales, row_sums] = &*self.found.wrapping_add(part);
             for (row, [total]) in totals.iter_mut().enumerate() {
-                let mut number = F32x16::of_integers(F32x16::load_words(sums.0.as_ptr().wrapping_add(row * COLUMNS)));
+                let mut number = V::of_integers(V::load_words(sums.0.as_ptr().wrapping_add(row * COLUMNS)));
                 if !SIGNED {
-                    number = zeros.neg_mul_add(F32x16::splat(row_sums[row]), number);
+                    number = zeros.neg_mul_add(V::splat(row_sums[row]), number);
                 }
-                *total = number.mul_add(scales * F32x16::splat(row_scales[row]), *total);
+                *total = number.mul_add(scales * V::splat(row_scales[row]), *total);
             }
         }
     }
