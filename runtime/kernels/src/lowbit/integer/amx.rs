@@ -127,8 +127,9 @@ fn block(product: &Product, left: &Left, found: &Lines, rows: [usize; 2], panels
             }
         }
         if let Some(zero) = zero {
-            // SAFETY: `unpacked` wrote these bytes.
-            subtract(unsafe { std::slice::from_raw_parts_mut(bytes.cast(), (depth[1] - depth[0]) * WIDTH) }, zero);
+            let len = (depth[1] - depth[0]).next_multiple_of(32 / b.bits) * WIDTH;
+            // SAFETY: `unpacked` wrote these bytes, of whole words.
+            subtract(unsafe { std::slice::from_raw_parts_mut(bytes.cast(), len) }, zero);
         }
         for row in (first..end).step_by(ROWS) {
             let found = &found[row / ROWS * parts(b) * 2 * ROWS..];
