@@ -4,7 +4,7 @@ The text of a diagnostic has the same form as rustc's::
 
     error[CC0301]: 3-D convolution is not supported (kernel 3×3×3)
       --> model.py:118 in UNet3D.forward   encoder.0.conv : Conv3d   Conv(node_conv3d)
-      help: no kernel computes 3-D operators: `candlec compile --lower-3d` replaces this operator with 2-D ones; …
+      help: no kernel computes 3-D operators: `candlec compile --lower-3d` or `Options(lower_3d=True)` replaces it …
 """
 
 from __future__ import annotations

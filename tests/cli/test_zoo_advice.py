@@ -88,8 +88,8 @@ def test_a_refusal_shows_the_advice_of_the_compiler(folder: Path, capsys: pytest
     assert run("zoo", "run", "--zoo", ".", "--results", "results.jsonl") == 1
     printed = capsys.readouterr().out
     remark = "3-D convolution is not supported (kernel 1×1×1) (CC0301)"
-    advice = "no kernel computes 3-D operators: `candlec compile --lower-3d` replaces this operator with 2-D ones; "
-    advice += "see `candlec explain CC0301`"
+    advice = "no kernel computes 3-D operators: `candlec compile --lower-3d` or `Options(lower_3d=True)` replaces it "
+    advice += "with 2-D ones; see `candlec explain CC0301`"
     assert printed.count(f"✗ volume, {remark}\n  help: {advice}\n") == 1
     assert run("zoo", "run", "--zoo", ".", "--results", "results.jsonl", "--resume") == 1
     assert capsys.readouterr().out == printed

@@ -167,7 +167,7 @@ def test_inputs_of_the_state_are_not_given(session: compiler.Session) -> None:
     state = session.new_state()
     with pytest.raises(InputError, match="the state holds the input 'past_x': leave it out, or give it to new_state"):
         session.run({**rows(0), "past_x": FIRST["past_x"]}, state=state)
-    with pytest.raises(InputError, match="there is no input 'z'; the inputs are x"):
+    with pytest.raises(InputError, match="there is no input 'z'; the only input is x"):
         session.run({**rows(0), "z": 1}, state=state)
     with pytest.raises(InputError, match=r"input 'x': expected float32 \[batch, heads, n, 4\], found float64"):
         session.run({"x": np.zeros((1, 2, 1, 4))}, state=state)
