@@ -122,4 +122,4 @@ def test_sessions_of_one_file_have_limits_of_their_own(tmp_path: Path, limits: t
         expected = pytest.raises(compiler.RunError, match="max_memory") if limit else nullcontext()
         with expected:
             session.run(rows(0), state=session.new_state())
-        assert session.prepared().state[0].in_place == (limit is None)
+        assert session.prepared().state[0].in_place

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,11 +59,39 @@ def onnx_program(program: torch.export.ExportedProgram, title: str) -> torch.onn
 
     Raises:
         ModuleNotFoundError: onnxscript is not installed.
-        ExportError: PyTorch cannot translate the program.
+        ExportError: PyTorch cannot translate the program, or the program changes buffers or inputs.
     """
     require_torch()
     with logging_hidden():
-        return _translated(title, None, program, optimize=False)
+        translated = _translated(title, None, program, optimize=False)
+    _refuse_changes(translated, title)
+    return translated
+
+
+_CHANGED = {"BUFFER_MUTATION": "buffer", "PARAMETER_MUTATION": "parameter", "USER_INPUT_MUTATION": "input"}
+"""What a result of a program replaces, by the kind of the result. The exporter drops such results."""
+
+
+def _refuse_changes(translated: torch.onnx.ONNXProgram, title: str) -> None:
+    """Refuse a program that changes buffers, parameters or inputs: a plan has only outputs.
+
+    Raises:
+        ExportError: the program does so.
+    """
+    assert translated.exported_program is not None  # as always with dynamo=True
+    changed: dict[str, list[str]] = {}
+    for spec in translated.exported_program.graph_signature.output_specs:
+        if spec.kind.name in _CHANGED:
+            changed.setdefault(_CHANGED[spec.kind.name], []).append(repr(spec.target))
+    if changed:
+        said = " and ".join(f"the {kind}{'s' * (len(names) > 1)} {_listed(names)}" for kind, names in changed.items())
+        advice = "return the new values as outputs, and pass them as inputs of the next run"
+        raise ExportError(f"{title} changes {said}, but a plan changes nothing\n  help: {advice}")
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The names as in a sentence."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def by_dynamo(request: Request, path: Path, shapes: Any, axes: Mapping[int, Mapping[int, str]]) -> Exported:

@@ -8,7 +8,7 @@ use pyo3::pymodule;
 mod _runtime {
     #[pymodule_export]
     use candle_plan_python::functions::{
-        capsule, check, checked_inputs, error_kinds, infer, keeps_pages, levels, number_inputs, ops, placed_steps,
+        allocated, capsule, check, checked_inputs, error_kinds, infer, keeps_pages, levels, number_inputs, ops, placed_steps,
         plan_json, schema, usable_processors, verify,
     };
     #[pymodule_export]
