@@ -248,7 +248,9 @@ def test_the_programs_for_gpus_run(folder: Path, capsys: pytest.CaptureFixture[s
     if device == "emulator":
         pytest.importorskip("compiler._runtime_emulator", reason="the emulator is not built: `make emulator`")
     page = (ROOT / "docs/cuda.md").read_text()
-    model = model_of("(float[2] x) => (float[n] y, int64[1] s) { a = Exp (x) y = Unique <sorted = 1> (a) s = Shape (y) }")
+    model = model_of(
+        "(float[2] x) => (float[n] y, int64[1] s) { a = Exp (x) y = Unique <sorted = 1> (a) s = Shape (y) }"
+    )
     compiler.compile(model).save("model.plan")
     exec(block(page, "import compiler").replace('"auto"', f'"{device}"'), {})
     placed, *hosted = capsys.readouterr().out.splitlines()

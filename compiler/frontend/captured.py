@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from compiler.frontend.export_reasons import reason_of
 from compiler.frontend.export_request import Exported, ExportError, Request, refusal
-from compiler.frontend.output_names import name_outputs
+from compiler.frontend.output_names import name_outputs, separate_outputs
 from compiler.frontend.source_lines import relative_trace
 
 if TYPE_CHECKING:
@@ -59,13 +59,28 @@ def onnx_program(program: torch.export.ExportedProgram, title: str) -> torch.onn
 
     Raises:
         ModuleNotFoundError: onnxscript is not installed.
-        ExportError: PyTorch cannot translate the program, or the program changes buffers or inputs.
+        ExportError: PyTorch cannot translate the program, or the program changes buffers or inputs, or returns numbers.
     """
     require_torch()
+    _refuse_numbers(program, title)
     with logging_hidden():
         translated = _translated(title, None, program, optimize=False)
     _refuse_changes(translated, title)
     return translated
+
+
+def _refuse_numbers(program: torch.export.ExportedProgram, title: str) -> None:
+    """Refuse a program that returns numbers of Python, which PyTorch cannot translate.
+
+    Raises:
+        ExportError: the program does so.
+    """
+    given = (getattr(spec.arg, "value", None) for spec in program.graph_signature.output_specs)
+    number = next((value for value in given if value is not None), None)
+    if number is not None:
+        raise ExportError(
+            f"{title} returns {number!r}, and a plan returns tensors\n  help: return torch.tensor({number!r})"
+        )
 
 
 _CHANGED = {"BUFFER_MUTATION": "buffer", "PARAMETER_MUTATION": "parameter", "USER_INPUT_MUTATION": "input"}
@@ -155,4 +170,5 @@ def _translated(title: str, request: Request | None, *arguments: Any, **options:
     except Exception as error:
         raise refusal(title, reason_of(error, request and request.module)) from error
     assert program is not None  # as always with dynamo=True
+    separate_outputs(program.model)
     return program

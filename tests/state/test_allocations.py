@@ -1,4 +1,8 @@
-"""A run that decodes a token through a state allocates no memory that grows with the caches, except for scores."""
+"""A run that decodes a token through a state allocates no memory that grows with the caches.
+
+The allocator counts blocks of 16 KiB or more. The scores of a head, one number for each token, take less. Only vectors of
+the mask of GPT-2 take more, with one number for each token.
+"""
 
 from __future__ import annotations
 
@@ -53,6 +57,8 @@ class Decoder(NamedTuple):
     plan: compiler.Plan
     caches: list[str]
     inputs: Any
+    vectors: int = 0
+    """The number of vectors that the mask takes, with 8 bytes for each token."""
 
 
 def of_text(text: str, more: Mapping[str, Any]) -> Decoder:
@@ -72,8 +78,11 @@ def gpt2(path: Path) -> Decoder:
     sizes = {"n_layer": 2, "n_head": HEADS, "n_embd": HEADS * SIZE, "n_positions": 4096, "vocab_size": 211}
     model = models.transformers.GPT2LMHeadModel(models.transformers.GPT2Config(**sizes)).eval()
     plan = compiler.compile(models.exported(model, path), Options(state="auto"))
-    masks = {length: np.ones((1, length), np.int64) for length in range(CONTEXTS[-1] + 3 * RUNS)}
-    return Decoder(plan, models.names("past_key_values"), lambda length: {"input_ids": np.array([[3]]), "attention_mask": masks[length + 1]})
+
+    def inputs(length: int) -> dict[str, Any]:
+        return {"input_ids": np.array([[3]]), "attention_mask": np.ones((1, length + 1), np.int64)}
+
+    return Decoder(plan, models.names("past_key_values"), inputs, vectors=12)
 
 
 @pytest.fixture(scope="module", params=["layer", "choice", "GPT-2"])
@@ -104,4 +113,5 @@ def test_a_token_allocates_the_same_for_every_context(decoder: Decoder, max_memo
     session = compiler.load(decoder.plan, threads=1, max_memory=max_memory)
     assert all(pair.in_place and not pair.copies for pair in session.prepared().state)
     found = {length: allocated(decoder, session, length) for length in CONTEXTS}
-    assert len({*found.values()}) == 1, found
+    most, tokens = max(found.values()) - min(found.values()), CONTEXTS[-1] + 512
+    assert most <= decoder.vectors * 8 * tokens < HEADS * SIZE * 4 * CONTEXTS[-1] / 8, found

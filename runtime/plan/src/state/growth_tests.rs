@@ -298,29 +298,31 @@ fn no_run_allocates_memory_for_the_whole_cache() {
     });
 }
 
-/// Half of the cache, and less than one: what the other values of a run need.
+/// The rows of a cache whose storage has room for more.
+const HELD: usize = 50;
+/// More bytes than the other values of a run need, and fewer than half of the rows.
 const OTHERS: usize = BATCH * HEADS * ROWS * SIZE;
 
 #[test]
 fn a_limit_counts_each_storage_once() {
     each(|case, session| {
         let mut state = case.state(session);
-        for at in 0..ROWS - 8 {
+        for at in 0..HELD {
             run(session, &mut state, case.given(1, at, 1)).expect("it runs");
         }
         let (address, bytes) = storage(&state);
         let enough = limited(session, bytes + OTHERS);
-        run(&enough, &mut state, case.given(1, ROWS - 8, 1)).expect("it fits");
+        run(&enough, &mut state, case.given(1, HELD, 1)).expect("it fits");
         assert_eq!(storage(&state), (address, bytes), "{}", case.name());
         let before = held(&state);
         for limit in [bytes - 1, bytes] {
-            let error = run(&limited(session, limit), &mut state, case.given(1, ROWS - 7, 1)).unwrap_err();
+            let error = run(&limited(session, limit), &mut state, case.given(1, HELD + 1, 1)).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Memory, "{}: {error}", case.name());
             assert_eq!((held(&state), storage(&state)), (before.clone(), (address, bytes)), "{}", case.name());
         }
         // A copy for the caller counts beside the storage.
         let request = Request { only: Some(&[2]), ..Request::default() };
-        let error = enough.run_with(&mut state, case.given(1, ROWS - 7, 1), &request).map(drop);
+        let error = enough.run_with(&mut state, case.given(1, HELD + 1, 1), &request).map(drop);
         assert_eq!(error.is_err(), case.axis.is_some(), "{}: {error:?}", case.name());
     });
 }
