@@ -1,4 +1,4 @@
-"""Plans of `torch.export.ExportedProgram` compute what the program's own module computes, or the compiler refuses them."""
+"""Plans of `torch.export.ExportedProgram` compute what the program's module computes, or the compiler refuses it."""
 
 from __future__ import annotations
 

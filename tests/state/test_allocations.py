@@ -1,7 +1,7 @@
 """A run that decodes a token through a state allocates no memory that grows with the caches.
 
-The allocator counts blocks of 16 KiB or more. The scores of a head, one number for each token, take less. Only vectors of
-the mask of GPT-2 take more, with one number for each token.
+The allocator counts blocks of 16 KiB or more. The scores of a head, one number for each token, take less. Only vectors
+of the mask of GPT-2 take more, with one number for each token.
 """
 
 from __future__ import annotations

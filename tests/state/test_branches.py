@@ -50,15 +50,6 @@ FIRST = {name: np.zeros((1, HEADS, 0, SIZE), np.float32) for name in PAIRS.value
 STEPS = [step(5, 0, later=False), *(step(1, seed) for seed in range(1, 5)), step(3, 6), step(1, 7)]
 
 
-@pytest.fixture(params=["cpu", "emulator"])
-def device(request: pytest.FixtureRequest) -> str:
-    """The CPU, and a GPU."""
-    name: str = request.param
-    if name == "emulator":
-        pytest.importorskip("compiler._runtime_emulator", reason="the emulator is not built: `make emulator`")
-    return name
-
-
 @pytest.fixture(params=[None, 1 << 20], ids=["unbounded", "bounded"])
 def session(request: pytest.FixtureRequest, device: str) -> compiler.Session:
     return compiler.load(plan_of(), device, threads=2, max_memory=request.param)

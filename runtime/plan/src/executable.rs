@@ -34,7 +34,7 @@ impl Executable {
         memory: Memory,
         custom: &CustomOps,
     ) -> Result<Executable> {
-        let prepared = PreparedPlan::prepare(plan, constants, device, memory, custom)?;
+        let prepared = PreparedPlan::prepare(plan, constants, device, memory, custom, None)?;
         Ok(Executable::limited(Arc::new(prepared), None))
     }
 

@@ -15,7 +15,7 @@ use crate::ids::BlockId;
 use crate::interrupt::{Stop, Watch};
 use crate::kernel::{Blocks, Call, Input};
 use crate::memory::{bytes_held, Bound};
-use crate::observe::{OfState, Observer, Seen};
+use crate::observe::{Observer, OfState, Seen};
 use crate::prepare::{Mark, NodeId, Operand, PreparedBlock, PreparedStep};
 use crate::request::{Request, Wanted};
 use crate::size::beyond;

@@ -174,7 +174,7 @@ impl Session {
         let (plan, constants) = replaced(read()?, settings.weights)?;
         custom.check(&plan)?;
         let kept = settings.keep_constants.then(|| Arc::new(plan.arrays(&constants)));
-        let prepared = PreparedPlan::prepare_beside(plan, constants, &device, settings.memory, custom, other)?;
+        let prepared = PreparedPlan::prepare(plan, constants, &device, settings.memory, custom, other)?;
         let executable = Executable::limited(Arc::new(prepared), settings.max_memory);
         Ok(Session { executable: Arc::new(executable), device, threads, constants: kept })
     }

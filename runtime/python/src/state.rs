@@ -72,13 +72,7 @@ impl State {
     }
 
     /// Measures the time of every step over `runs` runs, as a JSON list. Each run begins with the present values, which stay.
-    fn profile(
-        &self,
-        py: Python<'_>,
-        session: &Session,
-        inputs: &Bound<'_, PyDict>,
-        runs: usize,
-    ) -> PyResult<String> {
+    fn profile(&self, py: Python<'_>, session: &Session, inputs: &Bound<'_, PyDict>, runs: usize) -> PyResult<String> {
         let mut inner = self.lock()?;
         let state: &mut Inner = &mut inner;
         state.check(&session.inner).map_err(to_python)?;

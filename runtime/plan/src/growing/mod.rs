@@ -199,7 +199,11 @@ impl Grown {
     /// The bytes of the copy that [`Grown::to_array`] makes; 0 for a view.
     pub fn bytes_to_copy(&self) -> usize {
         let is_view = self.storage().0.dims() == self.dims() || self.is_outermost();
-        if is_view { 0 } else { self.bytes_of_elements() }
+        if is_view {
+            0
+        } else {
+            self.bytes_of_elements()
+        }
     }
 
     /// Whether all axes before that of the rows have size 1.

@@ -83,27 +83,13 @@ pub struct PlacedStep {
 
 impl PreparedPlan {
     /// Prepares a [read](crate::read::read) plan and its constants for a device. A step of a custom operator that is not
-    /// in `custom` fails when it runs.
+    /// in `custom` fails when it runs. On a GPU, copies of constants come from `other`, if that is the same plan, prepared for the
+    /// same GPU and memory. Its device has finished these copies.
     ///
     /// # Errors
     /// [`Error::Verify`] with every violation, or with a step whose constants do not fit its op; or the device's error
     /// if it lacks memory for the constants; [`ErrorKind::Memory`] if the host lacks memory for packed constants.
     pub fn prepare(
-        plan: Plan,
-        constants: Vec<Value>,
-        device: &Device,
-        memory: Memory,
-        custom: &CustomOps,
-    ) -> Result<PreparedPlan> {
-        PreparedPlan::prepare_beside(plan, constants, device, memory, custom, None)
-    }
-
-    /// [`PreparedPlan::prepare`] that takes the copies of constants on a GPU from `other`, which was prepared for this GPU. It
-    /// has the same plan and memory, and its device has finished the copies.
-    ///
-    /// # Errors
-    /// As [`PreparedPlan::prepare`].
-    pub fn prepare_beside(
         mut plan: Plan,
         mut constants: Vec<Value>,
         device: &Device,
@@ -120,7 +106,8 @@ impl PreparedPlan {
         let (origins, uploaded, on_host) = (&plan.origins[..], HashMap::new(), constants.len());
         let other = other.filter(|other| other.plan.sha256 == plan.sha256 && other.on_host == on_host);
         let shared = other.map(|other| Copies { values: &other.constants, of: &other.uploaded });
-        let mut preparing = Preparing { origins, constants, uploaded, shared, readers, device, memory, blocking, custom };
+        let mut preparing =
+            Preparing { origins, constants, uploaded, shared, readers, device, memory, blocking, custom };
         let mut main = preparing.block(&plan.main, Border::Plan).map_err(|error| match (device, error) {
             (Device::Gpu(_), Error::Op(reason) | Error::Gpu(reason)) => device.refused(reason),
             (_, error) => error,

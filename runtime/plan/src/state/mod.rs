@@ -125,13 +125,7 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::run_with`].
-    pub fn profile_with(
-        &self,
-        state: &mut State,
-        inputs: &[Value],
-        runs: usize,
-        stop: Stop,
-    ) -> Result<Vec<StepTime>> {
+    pub fn profile_with(&self, state: &mut State, inputs: &[Value], runs: usize, stop: Stop) -> Result<Vec<StepTime>> {
         state.check(self)?;
         let (outputs, kept) = state.pairs.outputs(None);
         let request = Request { only: Some(&outputs), stop, ..Request::default() };
