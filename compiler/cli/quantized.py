@@ -24,6 +24,10 @@ _CHANGED = {
     "round_products": "rounded",
 }
 """The passes that change weights → what they do to them."""
+_NOTHING = (
+    "no weights have changed: only those of matrix products and tables can, and not small ones; the pages "
+    "docs/precision-modes.md and docs/quantized-weights.md list them"
+)
 
 
 def _weights(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
@@ -80,7 +84,10 @@ def weights_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def show_weights(reports: Iterable[PassReport]) -> None:
     """Print the changed weights, those with the largest errors first, and the weights that stay as they are."""
-    for report in (each for each in reports if each.name in _CHANGED):
+    narrowed = [each for each in reports if each.name in _CHANGED]
+    if narrowed and not any(each.fired for each in narrowed):
+        console.print(_NOTHING, style="yellow", soft_wrap=True)
+    for report in narrowed:
         noted = sorted(report.fired, key=lambda each: each.error, reverse=True)
         if noted:
             table(("weights of", "price"), [(_place(each.origin), each.note) for each in noted[:_SHOWN]])
