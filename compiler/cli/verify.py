@@ -136,6 +136,7 @@ def command(
     candlec verify model.onnx
     candlec verify model.onnx model.plan --input io.npz
     candlec verify model.onnx --size batch=4 --tolerance 1e-4
+    candlec verify model.onnx --precision bf16 --tolerance 0.01
     candlec verify model.onnx --layerwise
     candlec verify model.onnx --device cuda
     """
@@ -167,6 +168,8 @@ def _plan_of(model: Path, file: Path | None, compiling: Compiling) -> tuple[Plan
         raise click.UsageError(f"MODEL and PLAN are swapped: write `{program()} verify {file} {model}`")
     if compiling.lower_3d and file is not None:
         raise click.UsageError("--lower-3d changes the model when compiling: leave it out, or leave out PLAN")
+    if compiling.precision != "f32" and file is not None:
+        raise click.UsageError("--precision rounds products when compiling: leave it out, or leave out PLAN")
     if compiling.strict and file is not None:
         raise click.UsageError("--strict refuses models when compiling: leave it out, or leave out PLAN")
     with working(f"compiling {model}"):
