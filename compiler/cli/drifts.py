@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from compiler.cli.output import errors
-from compiler.cli.zoo_problems import CHECKING, COMPILING, given_options
+from compiler.cli.zoo_problems import CHECKING, COMPILING, given_options, is_rounded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ def show_drifts(made: ComparedFacts, folder: Path, path: Path, device: str, entr
         errors.print(f"note: {note}: `{shlex.join([*command, *with_time])}` adds them", soft_wrap=True)
     for each in made.faster:
         errors.print(f"note: {each.model}, {each}", soft_wrap=True)
-    if device == "cpu" and not given_options("--precision"):  # the search compiles for float32
+    if device == "cpu" and not is_rounded():
         _show_searches(made.drifts, path, entries)
     if made.drifts:
         with_time = ["--time"] if any(each.is_slower for each in made.drifts) else []

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from compiler.processes.ending import Ending
 
-__all__ = ["CHECKING", "COMPILING", "exit_code", "given_options", "show_problems"]
+__all__ = ["CHECKING", "COMPILING", "exit_code", "given_options", "is_rounded", "show_problems"]
 
 COMPILING = ("--lower-3d", "--strict", "--custom")
 """The options that decide how models are compiled. `candlec bisect` has them too."""
@@ -88,6 +88,11 @@ def given_options(*names: str) -> list[str]:
             value = context.params[option.name or ""]
             found += [name] if value is True else [name, str(value)]
     return found
+
+
+def is_rounded() -> bool:
+    """Whether `--precision` rounds products. `candlec bisect` has no such option: it compiles for float32."""
+    return not {*given_options("--precision")} <= {"--precision", "f32"}
 
 
 def exit_code(endings: Mapping[str, Ending], is_right: bool) -> int:

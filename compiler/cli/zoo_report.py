@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from compiler.cli.output import errors
 from compiler.cli.tables import zoo as zoo_tables
 from compiler.cli.times import show_times
-from compiler.cli.zoo_problems import CHECKING, COMPILING, given_options, show_problems
+from compiler.cli.zoo_problems import CHECKING, COMPILING, given_options, is_rounded, show_problems
 
 if TYPE_CHECKING:
     from compiler.zoo.folder_judgment import Judgment
@@ -29,7 +29,7 @@ def show_judgment(judgment: Judgment, device: str) -> None:
     zoo_tables.show(judgment.found, device)
     show_times(judgment.times)
     show_problems(judgment.problems_without_drifts, judgment.endings)
-    if given_options("--precision"):
+    if is_rounded():
         _show_precision(judgment)
     elif device == "cpu":
         _show_search(judgment)
@@ -41,7 +41,7 @@ def show_judgment(judgment: Judgment, device: str) -> None:
 
 
 def _show_precision(judgment: Judgment) -> None:
-    """Say that rounded products differ by design, if a result is different. `candlec bisect` compiles for float32."""
+    """Say that rounded products differ by design, if a result is different."""
     if any(each.problem and each.verdict == "different" for each in judgment.outcomes):
         advice = "set --tolerance to the difference that you allow, such as 0.05, or `tolerance` in INDEX.json"
         errors.print(f"  help: --precision rounds numbers, so results differ by design: {advice}", soft_wrap=True)
