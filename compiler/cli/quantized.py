@@ -65,9 +65,10 @@ def weights_options(function: Callable[..., Any]) -> Callable[..., Any]:
         callback=_weights,
         is_eager=True,
         metavar="FORMAT|FILE",
-        help="Store weights with fewer bits, int8 or int4. The results are less precise. A number after the colon, as "
-        "in int4:64, is the size of a block of weights with one scale. Or replace the weights by the tensors of this "
-        ".gguf or .safetensors file. Its quantized matrices stay quantized.",
+        help="FORMAT int8 or int4: store weights with fewer bits. The results are less precise. With int4:64, each "
+        "block of 64 weights has one scale. FILE.gguf or FILE.safetensors: replace the weights by the tensors of this "
+        "file. "
+        "Its quantized matrices stay quantized.",
     )
     precision = click.option(
         "--precision",

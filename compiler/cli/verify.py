@@ -115,12 +115,12 @@ def command(
     ✗  not equal
 
     Without --tolerance, an output with a larger difference also counts as equal in two cases. First, the output is
-    within the tolerance of onnxruntime's result without optimizations. Second, each of its rounding errors is within
-    the tolerance, or at most three times as large as onnxruntime's. This holds for the whole output and for each group
-    of elements. A rounding error is the difference from the model's result in double precision, which this compiler
-    computes for models without quantization. The second case does not apply if onnxruntime's largest error is more than
-    30 times the plan's: such a large error has another cause than rounding. With --tolerance, only this tolerance
-    counts.
+    within the tolerance of onnxruntime's result without optimizations. Second, its rounding errors are similar to
+    onnxruntime's: in the whole output and in each group of elements, each error is within the tolerance, or at most
+    three times as large as onnxruntime's. A rounding error is the difference from the model's result in double
+    precision, which this compiler computes for models without quantization. The second case does not apply if
+    onnxruntime's largest error is more than 30 times the plan's: such a large error has another cause than rounding.
+    With --tolerance, only this tolerance counts.
 
     The exit code is 1 if an output has a ✗.
 
