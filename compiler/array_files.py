@@ -159,6 +159,10 @@ def _safetensors(arrays: Mapping[str, Array]) -> bytes:
 
 
 def _read_npy(file: IO[bytes]) -> Array:
+    magic = np.lib.format.MAGIC_PREFIX
+    if (start := file.read(len(magic))) != magic:
+        raise ValueError("it is empty" if not start else "it is not an .npy file: write it with numpy.save")
+    file.seek(0)
     try:
         array = np.lib.format.read_array(file, allow_pickle=False)
     except ValueError as error:

@@ -302,7 +302,9 @@ def test_functions_fit_a_screen() -> None:
             if lines > FUNCTION_LINES:
                 long.add(f"{path.relative_to(ROOT)} {name}")
     assert count > 10_000
-    assert long == {name for name in OVER_BUDGET if " " in name}
+    known = {name for name in OVER_BUDGET if " " in name}
+    assert not long - known, f"these functions have more than {FUNCTION_LINES} lines: split them"
+    assert not known - long, "OVER_BUDGET lists these functions, but they are short: remove them from it"
 
 
 def python_functions(path: Path) -> Iterator[tuple[str, int]]:

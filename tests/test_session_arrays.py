@@ -190,8 +190,8 @@ class Keyed(dict[str, Any]):
     [
         ({}, InputError, "input 'x' is missing: expected float32"),
         (Keyed(), InputError, "input 'x' is missing: expected float32"),
-        ({"z": 1}, InputError, "there is no input 'z'; the inputs are x"),
-        ({"x": np.ones(1, np.float32), "z": 1}, InputError, "there is no input 'z'; the inputs are x"),
+        ({"z": 1}, InputError, "there is no input 'z'; the only input is x"),
+        ({"x": np.ones(1, np.float32), "z": 1}, InputError, "there is no input 'z'; the only input is x"),
         ({1: np.ones(1, np.float32)}, TypeError, "found the key 1"),
         ([np.ones(1, np.float32)], TypeError, "expected a dict of arrays by name"),
         (None, TypeError, "expected a dict of arrays by name"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import ml_dtypes
 import numpy as np
 
+from compiler.errors import did_you_mean
 from compiler.validate import validate_sizes, validate_whole_number
 
 if TYPE_CHECKING:
@@ -37,8 +38,8 @@ def random_inputs(declared: Sequence[TensorInfo], sizes: Mapping[str, int], seed
     seed = validate_whole_number("seed", seed, 0)
     symbols = {dim: None for each in declared for dim in each.shape or () if isinstance(dim, str)}
     if unknown := [name for name in sizes if name not in symbols]:
-        known = f"the symbols are {', '.join(symbols)}" if symbols else "all sizes are fixed"
-        raise ValueError(f"no input has a symbolic dimension {unknown[0]!r}; {known}")
+        known = f"the inputs have the dimensions {', '.join(symbols)}" if symbols else "all sizes are fixed"
+        raise ValueError(f"no input has a dimension {unknown[0]!r}: {did_you_mean(unknown[0], symbols) or known}")
     if sequences := [each.name for each in declared if each.kind == "sequence"]:
         raise ValueError(f"the input {sequences[0]!r} is a sequence, which has no random value: give the inputs")
     generator = np.random.default_rng(seed)

@@ -20,12 +20,15 @@ __all__ = ["Failed", "diagnostic_data", "error_data", "report", "show_diagnostic
 
 MOST_PLACES = 20
 
-REFUSED, CRASHED = 1, 70
-"""The exit codes of the project's own errors, and of a bug: EX_SOFTWARE of sysexits.h."""
+REFUSED, WRONG_USAGE, CRASHED = 1, 2, 70
+"""The exit codes of the project's own errors, of an option's value, and of a bug: EX_SOFTWARE of sysexits.h."""
 
 
-_OF_THE_CALL = {"CC0102", "CC0403", "CC0503", "CC0505"}
-"""The codes of errors in the path of the model or in an option: the compiler does not refuse the model itself."""
+_OF_AN_OPTION = {"CC0403", "CC0503", "CC0505"}
+"""The codes of errors in the value of an option."""
+
+_OF_NO_MODEL = {"CC0101", "CC0102"} | _OF_AN_OPTION
+"""The codes of errors in the file, in its path or in an option: there is no model that the compiler could refuse."""
 
 
 class Failed(Exception):
@@ -51,6 +54,8 @@ def report(error: BaseException, as_json: bool = False, verbose: bool = False) -
         errors.print("".join(traceback.format_exception(error)), soft_wrap=True)
     if as_json and not isinstance(error, StreamError):
         print_json(error_data(error))
+    if isinstance(error, CompileError) and _OF_AN_OPTION.issuperset(_error_codes(error.diagnostics)):
+        return WRONG_USAGE
     return CRASHED if _is_crash(error) else REFUSED
 
 
@@ -117,14 +122,17 @@ def show_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:
     for group in groups.values():
         errors.print(_colored(_together(group)), soft_wrap=True)
         errors.print()
-    codes = [each.code for each in diagnostics if each.severity == "error"]
-    if codes:
-        refusal = "" if _OF_THE_CALL.issuperset(codes) else "the compiler refuses the model: "
+    if codes := _error_codes(diagnostics):
+        refusal = "" if _OF_NO_MODEL.issuperset(codes) else "the compiler refuses the model: "
         count = sum(group[0].severity == "error" for group in groups.values())
         places = f" in {len(codes)} places" if len(codes) > count else ""
         if refusal or count > 1:  # otherwise the summary would repeat the only error
             summary = f"error: {refusal}{count} error{'s' * (count > 1)}{places}"
             errors.print(_colored(summary), soft_wrap=True)
+
+
+def _error_codes(diagnostics: Sequence[Diagnostic]) -> list[str]:
+    return [each.code for each in diagnostics if each.severity == "error"]
 
 
 def error_data(error: BaseException) -> dict[str, Any]:

@@ -144,27 +144,32 @@ def _read(source: object) -> Parts:
             raise _refuse("CC0101", f"{path} is larger than 2 GiB, the limit of ONNX files", help)
         return Parts(path.read_bytes(), path.absolute().parent)
     except OSError as error:
-        raise _refuse("CC0102", f"{path}: {error.strerror or error}") from None
+        advice = "check the path: it starts at the current folder" if isinstance(error, FileNotFoundError) else ""
+        raise _refuse("CC0102", f"{path}: {error.strerror or error}", advice) from None
     except ValueError as error:
         raise _refuse("CC0102", f"{os.fspath(source)!r}: {error}") from None
 
 
+_AGAIN = "download or export it again"
 _TOO_DEEP = "its graphs (of If, Loop and Scan) are nested too deeply for protobuf; a plan allows at most 20 levels"
 
 
 def _parse(data: bytes, source: object) -> onnx.ModelProto:
     proto, name = onnx.ModelProto(), source if isinstance(source, str | os.PathLike) else "this"
+    advice = ""
     try:
         proto.ParseFromString(data)
         wrong = "" if proto.HasField("graph") and proto.opset_import else "it has no graph or no opset"
     except Exception as error:  # protobuf's DecodeError, which has no type stubs
-        wrong = _TOO_DEEP if "MaxDepth" in str(error) else "it is truncated, or of another format"
+        wrong, advice = "it is truncated, or of another format", _AGAIN
+        if "MaxDepth" in str(error):
+            wrong, advice = _TOO_DEEP, ""
     if not data:
-        wrong = "it is empty"
+        wrong, advice = "it is empty", _AGAIN
     if _PLAN in data[:_PLAN_WITHIN]:
         raise _refuse("CC0101", f"{name} is a plan, not a model", f"`{program()} run` runs it")
     if wrong:
-        raise _refuse("CC0101", f"{name} is not an ONNX model: {wrong}")
+        raise _refuse("CC0101", f"{name} is not an ONNX model: {wrong}", advice)
     return proto
 
 

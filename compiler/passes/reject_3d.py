@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from compiler._runtime import MOST_WINDOW_AXES
+from compiler.errors import program
 from compiler.ir.graph import nodes_of
 from compiler.rewrite.report import Pass, PassReport
 from compiler.rewrite.spatial import refusal, spatial_dims
@@ -22,7 +23,8 @@ def _reject_3d(model: ir.Model, report: PassReport) -> None:
         if (count := spatial_dims(node, opset)) > MOST_WINDOW_AXES:
             lowers = node.op_type not in _UNLOWERED
             rule = f"no kernel computes {count}-D operators"
-            advice = f"{rule}: `candlec compile --lower-3d` replaces this operator with 2-D ones" if lowers else rule
+            cure = f": `{program()} compile --lower-3d` or `Options(lower_3d=True)` replaces it with 2-D ones"
+            advice = f"{rule}{cure if lowers else ''}"
             report.refused.append(refusal(node, count, advice))
 
 

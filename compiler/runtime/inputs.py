@@ -37,4 +37,6 @@ def _unknown_input(name: str, declared: Sequence[TensorInfo], is_held: bool) -> 
         message = f"the state holds the input {name!r}: leave it out, or give it to new_state as an initial value"
         return InputError(name, "nothing", "a value", message)
     told = f"the inputs are {known}" if known else "the plan has no inputs"
+    if len(declared) == 1:
+        told = f"the only input is {known}"
     return InputError(name, f"one of {known}", "an unknown name", f"there is no input {name!r}; {told}")

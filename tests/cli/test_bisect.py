@@ -99,7 +99,7 @@ def test_a_refused_model_is_no_crash(folder: Path, capsys: pytest.CaptureFixture
         (["--what", "crash", "--tolerance", "1"], "leave out --output and --tolerance"),
         (["-o", "."], ". is not empty: name a new folder"),
         (["-o", "m.onnx"], "is a file"),
-        (["--size", "k=2"], "no input has a symbolic dimension 'k'"),
+        (["--size", "k=2"], "no input has a dimension 'k'"),
         (["--input", "x.npz", "--size", "n=2"], "--size sets sizes of random inputs"),
         (["--threads", "0"], "--threads"),
         (["--tolerance", "-1"], "--tolerance"),

@@ -109,7 +109,7 @@ def test_many_rows_are_not_all_shown(folder: Path, capsys: pytest.CaptureFixture
         (["a.onnx", "b.onnx", "--dim", "n=2"], "add --plans to compile the models"),
         (["a.plan", "a.plan", "--dim", "n=2"], "both files are plans: leave --dim out"),
         (["a.onnx"], "Missing argument 'AFTER'"),
-        (["a.onnx", "b.onnx", "--run", "--size", "k=2"], "no input has a symbolic dimension 'k'"),
+        (["a.onnx", "b.onnx", "--run", "--size", "k=2"], "no input has a dimension 'k'"),
     ],
     ids=lambda each: " ".join(each) if isinstance(each, list) else "",
 )

@@ -151,29 +151,40 @@ def test_an_unknown_peak_is_no_number(capsys: pytest.CaptureFixture[str]) -> Non
     assert "peak memory of values: unknown for 11 steps (fix sizes with --dim)\n" in capsys.readouterr().out
 
 
+FOLDER = "check the path: it starts at the current folder"
+GONE = f"No such file or directory\n  help: {FOLDER}; see `candlec explain CC0102`\n\n"
+BROKEN = "it is truncated, or of another format\n  help: download or export it again; see `candlec explain CC0101`\n\n"
 FINDINGS = [
-    (["compile", "gone.onnx"], "No such file or directory\n  help: see `candlec explain CC0102`\n\n"),
-    (["check", "."], "Is a directory\n  help: see `candlec explain CC0102`\n\n"),
-    (["compile", "echo.onnx", "--dim", "bath=1", "--dim", "time=1"], "error: 2 errors\n"),
-    (["compile", "refused.onnx"], "error: the compiler refuses the model: 2 errors\n"),
+    (["compile", "gone.onnx"], 1, GONE),
+    (["check", "."], 1, "Is a directory\n  help: see `candlec explain CC0102`\n\n"),
+    (["compile", "broken.onnx"], 1, BROKEN),
+    (["compile", "echo.plan"], 1, "candlec run` runs it; see `candlec explain CC0101`\n\n"),
+    (["compile", "echo.onnx", "--dim", "bath=1", "--dim", "time=1"], 2, "error: 2 errors\n"),
+    (["run", "echo.plan", "--size", "bath=1"], 2, "no input has a dimension 'bath': did you mean batch?\n"),
+    (["compile", "refused.onnx"], 1, "error: the compiler refuses the model: 2 errors\n"),
 ]
 
 
-@pytest.mark.parametrize(("arguments", "said"), FINDINGS, ids=[" ".join(arguments) for arguments, _ in FINDINGS])
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"), FINDINGS, ids=[" ".join(arguments) for arguments, _, _ in FINDINGS]
+)
 def test_the_compiler_refuses_only_models(
-    arguments: list[str], said: str, folder: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], code: int, said: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(*arguments) == 1
+    Path("broken.onnx").write_bytes(Path("echo.onnx").read_bytes()[:-1])
+    assert run("compile", "echo.onnx") == 0
+    assert run(*arguments) == code
     assert capsys.readouterr().err.endswith(said)
 
 
 @pytest.mark.parametrize(
-    ("codes", "said"), [(["CC0505", "CC0403"], ""), (["CC0505", "CC0301"], "the compiler refuses the model: ")]
+    ("codes", "code", "said"),
+    [(["CC0505", "CC0403"], 2, ""), (["CC0505", "CC0301"], 1, "the compiler refuses the model: ")],
 )
 def test_the_compiler_does_not_refuse_a_list_of_passes(
-    codes: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    codes: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert report(CompileError([Diagnostic(code, "a finding") for code in codes])) == 1
+    assert report(CompileError([Diagnostic(each, "a finding") for each in codes])) == code
     assert f"\nerror: {said}{len(codes)} error" in capsys.readouterr().err
 
 

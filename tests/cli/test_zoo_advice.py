@@ -60,7 +60,9 @@ def test_the_advice_on_a_limit_repeats_the_options(
 ) -> None:
     for task in ("check", "measure"):
         monkeypatch.setattr(tasks, task, hang)
-    given = {"run": ["--unpin"], "update": ["--baseline", "zoo.toml"], "precision": []}[verb]
+    Path("ops.py").touch()
+    custom = ["--custom", str(Path("ops.py").absolute())]
+    given = {"run": ["--unpin", *custom], "update": ["--baseline", "zoo.toml"], "precision": ["--strict"]}[verb]
     assert run("zoo", verb, "--zoo", "other models", *given, "--timeout", "0.1") == 1
     commands = advised(capsys.readouterr().err)
     repeated = ["zoo", verb, "--zoo", "other models", *given, "--only", "odd one", "--timeout", "SECONDS"]
@@ -88,8 +90,8 @@ def test_a_refusal_shows_the_advice_of_the_compiler(folder: Path, capsys: pytest
     assert run("zoo", "run", "--zoo", ".", "--results", "results.jsonl") == 1
     printed = capsys.readouterr().out
     remark = "3-D convolution is not supported (kernel 1×1×1) (CC0301)"
-    advice = "no kernel computes 3-D operators: `candlec compile --lower-3d` replaces this operator with 2-D ones; "
-    advice += "see `candlec explain CC0301`"
+    advice = "no kernel computes 3-D operators: `candlec compile --lower-3d` or `Options(lower_3d=True)` replaces it "
+    advice += "with 2-D ones; see `candlec explain CC0301`"
     assert printed.count(f"✗ volume, {remark}\n  help: {advice}\n") == 1
     assert run("zoo", "run", "--zoo", ".", "--results", "results.jsonl", "--resume") == 1
     assert capsys.readouterr().out == printed
