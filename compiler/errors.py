@@ -114,8 +114,8 @@ PAGES = {
         "Write complex numbers as a last axis of size two. If a size is unknown, `--dim` may set it.",
     ),
     "CC0206": Page(
-        "The node belongs to training, such as random dropout. Plans support inference only.",
-        "Export the module in evaluation mode: `module.eval()`, and `training=TrainingMode.EVAL` in torch.onnx.export.",
+        "The node is a random Dropout: its `training_mode` is a constant true. This is usually a mistake of an export.",
+        "Export in evaluation mode: `module.eval()`. For random runs, make `training_mode` an input of the model.",
     ),
     "CC0207": Page(
         "The compiler and the ONNX standard give different element types for an output of this node. If only the "

@@ -16,6 +16,7 @@ from compiler.validate import (
     validate_names,
     validate_sizes,
     validate_state,
+    validate_texts,
     validate_whole_number,
 )
 
@@ -71,6 +72,8 @@ class Options:
     keep_metadata: Sequence[str] = ()
     """The keys of the model's metadata that the plan keeps, such as the names of classes. By default it keeps none,
     because exporters write dates, paths and names of people there."""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    """Texts that the plan keeps in addition to these, by key. `candlec inspect` shows them."""
     strip_origins: bool = False
     """Whether to omit module paths and source lines from the plan."""
     verify_passes: bool = False
@@ -92,6 +95,7 @@ class Options:
         for name in ("passes", "skip_passes", "keep", "keep_metadata"):
             if getattr(self, name) is not None:
                 validate_names(f"Options.{name}", getattr(self, name))
+        validate_texts("Options.metadata", self.metadata)
         object.__setattr__(self, "dims", validate_sizes("Options.dims", self.dims))
         if self.max_memory is not None:
             bytes_held = validate_whole_number("Options.max_memory", self.max_memory, 0, LARGEST - 1)

@@ -88,7 +88,7 @@ from compiler.plan.write import Part, write
 from compiler.rewrite.facts import missing_facts
 from compiler.rewrite.phase import Phase
 from compiler.rewrite.report import Pass, PassReport
-from compiler.weight_passes import keeping, narrowing, replacing
+from compiler.weight_passes import Price, keeping, narrowing, replacing
 
 if TYPE_CHECKING:
     from compiler.frontend.held import Held
@@ -261,20 +261,22 @@ def _compiled(source: Source | Held | Changed, options: Options | None) -> list[
     if wrong:
         raise _broken(loaded.model, wrong)
     weights = hold_weights(loaded.model) if options.keep_weights else {}
-    done = optimize(loaded.model, options)
+    price = Price(options)
+    done = optimize(loaded.model, price.options)
     try:
         block, pool = lower.lower(loaded.model, weights=weights)
     except CompileError as error:
         raise _completed(loaded.model, error) from None
     origins = [Origin(nodes=origin.nodes) for origin in pool.origins] if options.strip_origins else pool.origins
-    metadata = loaded.model.metadata_props
+    stated = loaded.model.metadata_props
+    kept = {key: stated[key] for key in options.keep_metadata if key in stated}
     return write(
         block,
         pool,
         origins,
         passes=done,
         source_sha256=loaded.sha256,
-        metadata={key: metadata[key] for key in options.keep_metadata if key in metadata},
+        metadata={**kept, **price.metadata, **options.metadata},
         max_memory=options.max_memory,
         state=[] if options.state is None else state.pairs(block, options.state),
     )

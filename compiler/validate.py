@@ -16,6 +16,7 @@ __all__ = [
     "validate_seconds",
     "validate_sizes",
     "validate_state",
+    "validate_texts",
     "validate_whole_number",
 ]
 
@@ -72,6 +73,19 @@ def validate_mapping(argument: str, value: Any, expected: str) -> None:
     for key in value:
         if not isinstance(key, str):
             raise TypeError(f"{argument}: expected {expected}, found the key {key!r}")
+
+
+def validate_texts(argument: str, value: Any) -> None:
+    """Check that a value is a mapping of strings to strings.
+
+    Raises:
+        TypeError: it is not.
+    """
+    expected = "texts by key"
+    validate_mapping(argument, value, expected)
+    for key, text in value.items():
+        if not isinstance(text, str):
+            raise TypeError(f"{argument}: expected {expected}, found {text!r} for {key!r}")
 
 
 def validate_names(argument: str, value: Any) -> None:

@@ -1,6 +1,8 @@
-"""The passes that the options `weights` and `precision` ask for."""
+"""The passes that the options `weights` and `precision` ask for, and the price that the plan states."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from compiler.options import Options
 from compiler.passes.halve_products import halve_products
@@ -9,10 +11,13 @@ from compiler.passes.quantize_products import quantize_products
 from compiler.passes.quantize_weights import quantize_weights
 from compiler.passes.replace_weights import replace_weights
 from compiler.passes.round_products import round_products
-from compiler.rewrite.report import Pass
+from compiler.rewrite.report import Pass, PassReport
 from compiler.rewrite.weight_format import is_file
 
-__all__ = ["keeping", "narrowing", "replacing"]
+__all__ = ["Price", "keeping", "narrowing", "replacing"]
+
+PRICE = "candle.price"
+"""The key of the price in the metadata of a plan."""
 
 
 def replacing(options: Options) -> list[Pass]:
@@ -33,3 +38,32 @@ def narrowing(options: Options) -> list[Pass]:
         return [quantize_weights(weights, options.keep)]
     chosen = {"f16": halve_products, "bf16": round_products, "int8": quantize_products}.get(options.precision)
     return [] if chosen is None else [chosen(options.keep)]
+
+
+class Price:
+    """The price of a plan with rounded weights: their number, and the largest relative error of one of them."""
+
+    def __init__(self, options: Options) -> None:
+        self._options, self._names = options, {each.name for each in narrowing(options)}
+        self._errors: list[float] = []
+
+    @property
+    def options(self) -> Options:
+        """The options of a compilation whose reports state the price."""
+        return replace(self._options, on_pass=self._add) if self._names else self._options
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """The price as metadata of the plan; empty if it has no rounded weights."""
+        if not self._errors:
+            return {}
+        options, count = self._options, len(self._errors)
+        kind = str(options.weights) if options.weights is not None else options.precision
+        counted = f"{count} matri{'x' if count == 1 else 'ces'}"
+        return {PRICE: f"{kind}, {counted}, largest relative error {max(self._errors):.2%}"}
+
+    def _add(self, report: PassReport) -> None:
+        if report.name in self._names:
+            self._errors += [each.error for each in report.fired]
+        if self._options.on_pass is not None:
+            self._options.on_pass(report)

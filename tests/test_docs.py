@@ -20,6 +20,7 @@ import compiler
 from compiler import cli
 from tests.generation.tiny import likeliest, write_decoder
 from tests.gguf_files import gguf, plain
+from tests.state.models import model_of
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -239,6 +240,32 @@ def test_the_program_for_texts_runs(folder: Path, capsys: pytest.CaptureFixture[
     exec(block((ROOT / "docs/generation.md").read_text(), "import numpy as np"), {})
     lines = capsys.readouterr().out.splitlines()
     assert lines == [f"{token} {length}" for length, token in enumerate(likeliest(8), start=2)]
+
+
+@pytest.mark.parametrize("device", ["cpu", "emulator"])
+def test_the_programs_for_gpus_run(folder: Path, capsys: pytest.CaptureFixture[str], device: str) -> None:
+    """They run on a GPU that the CPU emulates, and on the CPU."""
+    if device == "emulator":
+        pytest.importorskip("compiler._runtime_emulator", reason="the emulator is not built: `make emulator`")
+    page = (ROOT / "docs/cuda.md").read_text()
+    model = model_of(
+        "(float[2] x) => (float[n] y, int64[1] s) { a = Exp (x) y = Unique <sorted = 1> (a) s = Shape (y) }"
+    )
+    compiler.compile(model).save("model.plan")
+    exec(block(page, "import compiler").replace('"auto"', f'"{device}"'), {})
+    placed, *hosted = capsys.readouterr().out.splitlines()
+    assert placed == f"{device} 3"
+    assert [line.split()[0] for line in hosted] == (["Unique", "Shape"] if device == "emulator" else [])
+    write_decoder(folder / "decoder.onnx")
+    program = block(page, "import numpy as np\nimport torch").replace('"cuda"', f'"{device}"')
+    if device == "emulator":  # PyTorch knows no such device
+        program = "".join(line for line in program.splitlines(keepends=True) if "torch" not in line)
+    else:
+        pytest.importorskip("torch", reason="needs PyTorch")
+    exec(program, {})
+    assert set(capsys.readouterr().out.splitlines()) == {"(1, 1, 10)", "torch.Size([1, 1, 10])"} - (
+        {"torch.Size([1, 1, 10])"} if device == "emulator" else set()
+    )
 
 
 def test_the_program_written_for_onnxruntime_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,7 @@
 """The action for GitHub and the workflow of this project: they are sound, and their scripts run without GitHub.
 
-Of the tools that lint them, shellcheck comes with the extra `test`. A program actionlint is used if there is one.
+Of the tools that lint them, shellcheck and check-jsonschema come with the extra `test`. A program actionlint is used if
+there is one.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import pytest
 import yaml
 
 from tests.cli.command import MODEL, N, X, run
-from tests.workflows import lint, program
+from tests.workflows import lint, program, schema_errors
 
 ROOT = Path(__file__).parent.parent
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
@@ -36,6 +37,11 @@ def test_scripts_are_sound(name: str) -> None:
     assert "${{" not in script, "a value of GitHub comes in a variable, because it may contain commands"
     assert not lint("bash", "-n", "-", text=script)
     assert not lint("shellcheck", "--shell=bash", "-", text=script)
+
+
+def test_the_workflow_and_the_action_have_the_structure_that_github_reads() -> None:
+    assert not schema_errors("workflows", WORKFLOW)
+    assert not schema_errors("actions", ROOT / "action.yml")
 
 
 def test_the_workflow_is_sound() -> None:

@@ -222,6 +222,8 @@ def test_metadata_is_kept_by_name():
     kept = compiler.compile(proto, Options(keep_metadata=["names", "absent"]))
     assert kept.document["metadata"] == {"names": "cat, dog"}
     assert b"alice" not in kept.data
+    both = compiler.compile(proto, Options(keep_metadata=["names"], metadata={"version": "7", "names": "dogs"}))
+    assert both.document["metadata"] == {"names": "dogs", "version": "7"}
 
 
 SIZE = "a whole number from 0 to 999999999999999999"
@@ -233,6 +235,8 @@ SIZE = "a whole number from 0 to 999999999999999999"
         ({"passes": "fold_constants"}, TypeError, "passes: expected a list of names, found 'fold_constants'"),
         ({"passes": [1]}, TypeError, r"passes: expected a list of names, found \[1\]"),
         ({"keep_metadata": "names"}, TypeError, "keep_metadata: expected a list of names, found 'names'"),
+        ({"metadata": "names"}, TypeError, "metadata: expected texts by key, found str"),
+        ({"metadata": {"version": 7}}, TypeError, "metadata: expected texts by key, found 7 for 'version'"),
         ({"dims": 3}, TypeError, "dims: expected a dict of sizes by name, as .*, found int"),
         ({"dims": {1: 2}}, TypeError, "dims: expected a dict of sizes by name, as .*, found the key 1"),
         ({"dims": {"n": "1"}}, TypeError, rf"dims\['n'\]: expected {SIZE}, found '1'"),

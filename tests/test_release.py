@@ -17,7 +17,7 @@ import yaml
 
 from tests.sources import files
 from tests.test_rust_manifests import MANIFESTS, RUNTIME, needed
-from tests.workflows import lint, program
+from tests.workflows import lint, program, schema_errors
 from tools.wheels import sizes
 
 ROOT = Path(__file__).parent.parent
@@ -52,6 +52,10 @@ def folder(tmp_path: Path) -> Path:
         program(tmp_path / "bin", name, f'echo {name} "$@" >>"$CALLS"')
     program(tmp_path / "bin", "candlec", f'exec "{sys.executable}" -m compiler "$@"')
     return tmp_path
+
+
+def test_the_workflow_has_the_structure_that_github_reads() -> None:
+    assert not schema_errors("workflows", WORKFLOW)
 
 
 def test_the_workflow_is_sound() -> None:

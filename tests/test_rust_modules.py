@@ -26,7 +26,7 @@ PLAN = [
     {"candle_device"},
     {"prepare"},
     {"executable", "growing"},
-    {"dry_run", "execute", "gpu_run", "inputs", "inspect", "profile", "request", "slots"},
+    {"dry_run", "execute", "gpu_run", "inputs", "inspect", "observe", "profile", "request", "slots"},
     {"session", "shared"},
     {"candle_storages", "candle_tensors", "constants", "lend", "mapped", "state"},
     {"builder", "tensors"},

@@ -16,6 +16,7 @@ import compiler
 from compiler import CompileError, Options
 from compiler.rewrite.report import PassReport
 from compiler.rewrite.stored.architectures import ARCHITECTURES
+from compiler.rewrite.stored.file import WeightFile
 from tests.gguf_files import KINDS, Stored, gguf, matrix, plain
 
 Array = np.ndarray[Any, Any]
@@ -131,6 +132,15 @@ def kinds_of(plan: compiler.Plan) -> list[str]:
     """The ops of the plan's products."""
     ops = [next(iter(step["op"])) for step in plan.document["main"]["steps"]]
     return sorted(op for op in ops if op in ("MatMul", "Gemm", "MatMulNBits"))
+
+
+def test_only_a_transposed_matrix_is_dequantized_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, array = list[str](), WeightFile.array
+    monkeypatch.setattr(WeightFile, "array", lambda file, name: (read.append(name), array(file, name))[1])
+    path, (_, tensors) = tmp_path / "decoder.gguf", stored("Q4_K", HEADS)
+    path.write_bytes(gguf(tensors, METADATA))
+    compiled(path)
+    assert sorted(read) == sorted([*tensors, "blk.0.attn_k.weight"])
 
 
 PARTS = {"F32": 1.01, "F16": 1.01, "Q8_0": 0.31, "Q6_K": 0.35, "Q4_0": 0.19, "Q4_K": 0.23}

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
+VALID = "ok -- validation done\n"
 
 
 def lint(tool: str, *arguments: str, text: str | None = None) -> str:
@@ -20,6 +21,11 @@ def lint(tool: str, *arguments: str, text: str | None = None) -> str:
         pytest.skip(f"there is no program {tool}")
     done = subprocess.run([path, *arguments], input=text, capture_output=True, text=True, check=False, cwd=ROOT)
     return done.stdout + done.stderr
+
+
+def schema_errors(kind: str, path: Path) -> str:
+    """The output of a check against the schema of GitHub's `workflows` or `actions`."""
+    return lint("check-jsonschema", "--builtin-schema", f"vendor.github-{kind}", str(path)).removeprefix(VALID)
 
 
 def program(folder: Path, name: str, script: str) -> None:

@@ -22,9 +22,9 @@ OPERATORS = """# Operators
 
 The tables list the operators for which the compiler has a lowering or an expansion, with the newest version that it
 supports. A *lowering* translates an operator to steps of a plan. An *expansion* replaces an operator with other
-operators. The column *family* names the file. A lowering is in the file of this name in `compiler/lower/`. The file of
-the same name in `runtime/plan/src/ops/` defines the ops of most of these operators. The family of an expansion begins
-with `contrib/`: `contrib/norm` stands for the file `compiler/contrib/norm.py`.
+operators. The column *family* names the file. A lowering is in the file of this name in `compiler/lower/`. For most of
+these operators, the file of the same name in `runtime/plan/src/ops/` defines the ops. The name of an expansion's family
+begins with `contrib/`: `contrib/norm` stands for the file `compiler/contrib/norm.py`.
 
 The compiler also supports every operator that the installed onnx package defines as a function of other operators.
 `candlec ops` lists all supported operators.
@@ -46,7 +46,8 @@ NAMES = {
 """The tables of docs/onnxruntime.md: heading → the titles of the columns, and the rows."""
 REMARKED = """## Remarks
 
-Plans and onnxruntime differ in these results, or both differ from the standard, or the standard does not define them.
+For each operator, this list gives the results in which plans and onnxruntime differ, in which both differ from the
+standard, or which the standard does not define.
 """
 
 

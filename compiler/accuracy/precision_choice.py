@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Choice", "Product", "choose_precision"]
 
+LOSS = "candle.loss"
+"""The key of the measured loss in the metadata of a plan."""
+
 
 @dataclass(frozen=True)
 class Product:
@@ -72,7 +75,7 @@ def choose_precision(
     names = trial.names
     loss = trial.loss(names)
     if loss <= max_loss:
-        return Choice(trial.changing(names), loss, ())
+        return Choice(trial.changing(names, loss), loss, ())
     alone = {name: trial.loss([name]) for name in names}
     order = sorted(names, key=alone.__getitem__)
     fewest, most, best = 0, len(order), 0.0
@@ -84,7 +87,7 @@ def choose_precision(
         else:
             most = middle
     products = tuple(Product(name, alone[name], at < fewest) for at, name in enumerate(order))
-    return Choice(trial.changing(order[:fewest]), best, products)
+    return Choice(trial.changing(order[:fewest], best), best, products)
 
 
 class _Trial:
@@ -108,10 +111,12 @@ class _Trial:
         """The options without hooks, and with changes."""
         return replace(options, **{"on_pass": None, "on_model": None, **changes})
 
-    def changing(self, names: Collection[str]) -> Options:
-        """The options that change the products with these weights."""
+    def changing(self, names: Collection[str], loss: float | None = None) -> Options:
+        """The options that change the products with these weights. The plan states their measured loss."""
         kept = tuple(_pattern(name) for name in self.names if name not in names)
-        return replace(self._options, keep=(*self._options.keep, *kept))
+        stated = {} if loss is None else {LOSS: f"{loss:.2%} of the norm of the outputs, measured"}
+        metadata = {**self._options.metadata, **stated}
+        return replace(self._options, keep=(*self._options.keep, *kept), metadata=metadata)
 
     def loss(self, names: Collection[str]) -> float:
         """The loss if the products with these weights change."""

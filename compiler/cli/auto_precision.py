@@ -56,7 +56,7 @@ def choose(model: Path, options: Options, max_loss: float, given: Given) -> Choi
     inputs = given.arrays(declared)
     with working(f"measuring the products of {model}"), given.suggest_sizes(declared):
         made = choose_precision(model, max_loss, inputs, quiet)
-    return replace(made, options=replace(options, keep=made.options.keep))
+    return replace(made, options=replace(options, keep=made.options.keep, metadata=made.options.metadata))
 
 
 def choice_data(choice: Choice) -> dict[str, Any]:

@@ -113,6 +113,7 @@ def command(
     candlec bench model.plan model.onnx --against onnxruntime,openvino --cold
     candlec bench --zoo models --processes 3 --markdown table.md
     candlec bench --zoo models --only op:Conv
+    candlec bench --zoo models --precision bf16
     candlec bench --zoo models --timeout 300 --memory-limit 4G --results times.jsonl --resume
     candlec bench model.onnx --device cuda
     """

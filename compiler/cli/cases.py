@@ -143,6 +143,8 @@ class ChosenCases:
             return [FileCase(_name(model, files), model, model, self.given) for model in models]
         if compiling.lower_3d and self.zoo is None:
             raise click.UsageError("--lower-3d changes models when compiling, and FILES have plans: leave it out")
+        if compiling.precision != "f32" and self.zoo is None:
+            raise click.UsageError("--precision rounds products when compiling, and FILES have plans: leave it out")
         pairs = _pairs(plans, models)
         for file, found in pairs.items():
             if found is None and self.against:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import click
+
 from compiler.cli import arguments
 from compiler.cli.option_groups import grouped
 from compiler.cli.volumes import lower_option, lower_when_compiling
@@ -21,7 +23,14 @@ class CompilingWithSizes(Compiling):
     dims: Mapping[str, int] = field(default_factory=dict)
 
 
-compiling_option = grouped("compiling", Compiling, lower_when_compiling, arguments.strict_option)
+_precision_option = click.option(
+    "--precision",
+    type=click.Choice(["f32", "f16", "bf16", "int8"]),
+    default="f32",
+    show_default=True,
+    help="Round operands of matrix products when compiling, as `candlec compile --precision` does.",
+)
+compiling_option = grouped("compiling", Compiling, lower_when_compiling, arguments.strict_option, _precision_option)
 sizes_and_compiling_option = grouped(
     "compiling",
     CompilingWithSizes,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from compiler.cli.output import errors
-from compiler.cli.zoo_problems import given_options
+from compiler.cli.zoo_problems import CHECKING, COMPILING, given_options, is_rounded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,6 +31,7 @@ def show_drifts(made: ComparedFacts, folder: Path, path: Path, device: str, entr
     """
     command = ["candlec", "zoo", "update", "--zoo", str(folder), "--facts", str(path)]
     command += [] if device == "cpu" else ["--device", device]
+    command += given_options(*CHECKING, *COMPILING)
     for model, lines in made.by_model.items():
         for line in lines:
             errors.print(Text.assemble(("error:", "bold red"), f" {model}, {line}"), soft_wrap=True)
@@ -39,7 +40,7 @@ def show_drifts(made: ComparedFacts, folder: Path, path: Path, device: str, entr
         errors.print(f"note: {note}: `{shlex.join([*command, *with_time])}` adds them", soft_wrap=True)
     for each in made.faster:
         errors.print(f"note: {each.model}, {each}", soft_wrap=True)
-    if device == "cpu":
+    if device == "cpu" and not is_rounded():
         _show_searches(made.drifts, path, entries)
     if made.drifts:
         with_time = ["--time"] if any(each.is_slower for each in made.drifts) else []
@@ -61,7 +62,7 @@ def _show_searches(drifts: Sequence[Drift], path: Path, entries: Mapping[str, En
         search = ["candlec", "bisect", str(entry.path), "--what", what, "--facts", str(path)]
         search += ["--unpin"] if drift.shapes == "unpinned" else []
         search += [] if entry.download is None else ["--zoo", str(entry.folder)]
-        search += given_options("--lower-3d", "--strict")
+        search += given_options(*COMPILING)
         errors.print(f"  help: `{shlex.join(search)}` finds the pass and the step", soft_wrap=True)
 
 

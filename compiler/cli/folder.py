@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +36,7 @@ __all__ = [
     "measures_option",
     "only_option",
     "runner_options",
+    "tolerance_option",
     "zoo_option",
 ]
 
@@ -72,6 +73,14 @@ measures_option = click.option(
     help="File with measures, in addition to those of the key `task` in INDEX.json.",
 )
 """The option `--measures`."""
+tolerance_option = click.option(
+    "--tolerance",
+    type=arguments.Finite(0),
+    metavar="X",
+    help="Tolerance of the models without a `tolerance` in INDEX.json: the largest allowed difference ÷ the largest "
+    "element of the same group.  [default: by dtype, 1e-5 for float32]",
+)
+"""The option `--tolerance` for all models of a folder."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +91,15 @@ class Selection:
     only: tuple[str, ...]
     cache: Path | None
 
-    def entries(self, settings: TaskSettings, measures: Path | None = None) -> list[Entry]:
-        """The models that the expressions select, or all of them. A file of measures adds to those of the models."""
-        return entries_of(self.folder, self.only, settings, self.cache, measures)
+    def entries(
+        self, settings: TaskSettings, measures: Path | None = None, tolerance: float | None = None
+    ) -> list[Entry]:
+        """The models that the expressions select, or all of them.
+
+        A file of measures adds to those of the models. Models without a tolerance get this one.
+        """
+        found = entries_of(self.folder, self.only, settings, self.cache, measures)
+        return [replace(each, tolerance=tolerance) if each.tolerance is None else each for each in found]
 
     def files(self, entries: Sequence[Entry]) -> list[Path]:
         """The files that the command reads."""

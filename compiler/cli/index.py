@@ -22,11 +22,11 @@ from compiler.cli.renamed import Verb
 def command(context: click.Context, folder: Path, sizes: dict[str, int], seed: int, as_json: bool) -> None:
     """Add the ONNX files of a folder and its subfolders to its INDEX.json, which `candlec zoo run` needs.
 
-    A model has the name of its file. Its case is the file NAME.npz next to the model: put your own inputs there. If
-    there is no such file, and no other model in the same folder, the cases are the folders test_data_set_* next to the
-    model. If there are no cases, the command writes NAME.npz with random inputs. --size sets the size of a symbolic
-    dimension of these inputs. Any other symbolic dimension has the size 1 if it is the first dimension of its input,
-    and 16 otherwise. Models in INDEX.json stay as they are.
+    Each model gets the name of its file. A case is a set of inputs for a model. The case of the model NAME is the file
+    NAME.npz next to it: put your own inputs there. If there is no such file, and no other model in the same folder, the
+    cases are the folders test_data_set_* next to the model. If there are no cases, the command writes NAME.npz with
+    random inputs. --size sets the size of a symbolic dimension of these inputs. Any other symbolic dimension has the
+    size 1 if it is the first dimension of its input, and 16 otherwise. Models in INDEX.json stay as they are.
 
     The exit code is 1 if a model cannot be added, for example because it cannot be read.
 

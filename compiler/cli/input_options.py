@@ -30,8 +30,9 @@ _UNRELATED_TO_SIZES = ("device", "setting")
 def input_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """The option `--input`, as the parameter `inputs`, which may be repeated."""
     help_text = (
-        "One input as NAME=FILE.npy, or all inputs in an .npz or .safetensors file. The items of a sequence are the "
-        "arrays NAME.0, NAME.1 and so on. May be repeated."
+        "One input as NAME=FILE.npy, or all inputs in an .npz or .safetensors file, or in a folder of the files "
+        "input_0.pb, input_1.pb and so on. The items of a sequence are the arrays NAME.0, NAME.1 and so on. May be "
+        "repeated."
     )
     return click.option("--input", "inputs", multiple=True, metavar="INPUT", help=help_text)(function)
 
@@ -64,8 +65,11 @@ class Given:
 
     @property
     def files(self) -> list[Path]:
-        """The files that the arguments name."""
-        return [file for _, file in map(_name_and_file, self.inputs)]
+        """The files that the arguments name, and those in the folders that they name."""
+        from compiler.zoo.data_set import numbered
+
+        paths = [path for _, path in map(_name_and_file, self.inputs)]
+        return [file for path in paths for file in (numbered(path, "input") if path.is_dir() else [path])]
 
     def refuse(self, options: str) -> None:
         """Refuse inputs, which only other options need."""
@@ -135,6 +139,8 @@ def _name_and_file(argument: str, example: str = "") -> tuple[str, Path]:
     name, _, file = argument.rpartition("=")
     if not file:
         raise click.BadParameter(f"{argument!r} names no file: write NAME=FILE.npy", param_hint="--input")
+    if Path(argument).is_dir():
+        return "", Path(argument)
     path = Path(file if name and not Path(argument).exists() else argument)
     named = path != Path(argument)
     if not named and path.suffix == ".npy":
@@ -143,7 +149,7 @@ def _name_and_file(argument: str, example: str = "") -> tuple[str, Path]:
         advice = f"an .npy file holds one input, so name this input: --input {example}={path}"
         raise click.BadParameter(advice, param_hint="--input")
     if path.suffix not in ((".npy",) if named else array_files.SUFFIXES):
-        wanted = "an .npy file" if named else "NAME=FILE.npy or an .npz or .safetensors file"
+        wanted = "an .npy file" if named else "NAME=FILE.npy, an .npz or .safetensors file, or a folder of input_0.pb"
         raise click.BadParameter(f"{path} is not {wanted}", param_hint="--input")
     return name if named else "", path
 
@@ -153,9 +159,19 @@ def _read(given: Sequence[str], declared: Sequence[TensorInfo]) -> dict[str, Any
     found: dict[str, Any] = {}
     example = declared[0].name if declared else "NAME"
     for name, path in (_name_and_file(each, example) for each in given):
-        read = array_files.read(path)
+        read = _read_folder(path, declared) if path.is_dir() else array_files.read(path)
         more = {name: read} if name else read
         if twice := found.keys() & more.keys():
             raise click.BadParameter(f"{min(twice)!r} appears twice: give it once", param_hint="--input")
         found |= more
     return found
+
+
+def _read_folder(folder: Path, declared: Sequence[TensorInfo]) -> dict[str, Any]:
+    """The arrays of a folder in the format of the ONNX model zoo."""
+    from compiler.zoo.serialized import read_declared
+
+    try:
+        return read_declared(folder, declared)
+    except ValueError as error:
+        raise Failed(str(error)) from error

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from compiler import Plan
     from compiler.frontend.load import Loaded
     from compiler.runtime.session import Memory
+
+_MOST_TEXT = 300
+"""The number of characters to show of an entry of the metadata."""
 
 
 @dataclass(frozen=True)
@@ -294,6 +298,8 @@ def _show(file: Path, facts: dict[str, Any]) -> None:
             console.print(f"{key.replace('_', ' ')}: {_text(facts[key])}", style="dim")
     if facts.get("passes"):
         console.print(f"passes: {len(facts['passes'])} (--json lists them)", style="dim")
+        for key, text in facts["metadata"].items():
+            console.print(f"{key}: {shorten(text, _MOST_TEXT)}", style="dim", soft_wrap=True)
     values = [(kind[:-1], each) for kind in ("inputs", "outputs", "weights") for each in facts.get(kind, ())]
     table(("", "name", "dtype", "shape"), ((kind, v["name"], v["dtype"], shape_text(v["shape"])) for kind, v in values))
     table(("operator", ">count"), ((name, str(count)) for name, count in facts["operators"].items()))

@@ -25,13 +25,13 @@ CONTRIB = "contrib/{}"
 def command(context: click.Context, names: tuple[str, ...], device: str, as_json: bool) -> None:
     """List the supported ONNX operators, each with the newest version that the compiler supports.
 
-    The column "family" names the file in compiler/lower/ that compiles the operator, or the file in compiler/contrib/
-    that replaces it with other operators. With OPERATOR, the list has only these operators, and the exit code is 1 if
-    the compiler does not support one of them.
+    The column "family" names the file in compiler/lower/ that translates the operator to ops of plans, or the file in
+    compiler/contrib/ that replaces it with other operators. With OPERATOR, the list has only these operators, and the
+    exit code is 1 if the compiler does not support one of them.
 
-    The compiler translates the operators to ops of plans. With --device cuda, the command lists these ops instead. For
-    each op, it shows the module of the CUDA kernel. If there is none, it shows where the op runs. The command does not
-    look for a GPU, so the answer is the same for every GPU: cuda:7 means the same as cuda.
+    With --device cuda, the command lists the ops of plans instead. For each op, it shows the module of the CUDA kernel.
+    If there is none, it shows where the op runs. The command does not look for a GPU, so the answer is the same for
+    every GPU: cuda:7 means the same as cuda.
 
     \b
     candlec ops

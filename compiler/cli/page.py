@@ -33,10 +33,10 @@ def command(results: tuple[Path, ...], output: Path, title: str) -> None:
     """Show the results of `candlec zoo run` on an HTML page. RESULTS are files that its option --results wrote.
 
     The page has a table of the models, with a column for each variant: a combination of optimization and threads. The
-    reader can filter and sort this table. Each model has a view with its results, the differences of its outputs, the
-    compiler's diagnostics, and the facts of its plan. The view also has the time of each layer, operator and step, and
-    the memory of a run over its steps, if the results come from `zoo run --profile`. The page can filter models by the
-    `tags` in INDEX.json.
+    reader can sort this table, and filter it, for example by the `tags` in INDEX.json. Each model has a view with its
+    results, the differences of its outputs, the compiler's diagnostics, and the facts of its plan. If the results come
+    from `zoo run --profile`, the view also has the time of each layer, operator and step, and the memory in use at each
+    step.
 
     Name several files from the oldest to the newest: the page then draws the history of each number as a line. The
     files may have several kinds of checks: with pinned or unpinned shapes, on the CPU or on a GPU. For each kind, the

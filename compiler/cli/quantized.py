@@ -24,6 +24,10 @@ _CHANGED = {
     "round_products": "rounded",
 }
 """The passes that change weights → what they do to them."""
+_NOTHING = (
+    "no weights have changed: only those of matrix products and tables can, and not small ones; the pages "
+    "docs/precision-modes.md and docs/quantized-weights.md list them"
+)
 
 
 def _weights(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
@@ -61,9 +65,10 @@ def weights_options(function: Callable[..., Any]) -> Callable[..., Any]:
         callback=_weights,
         is_eager=True,
         metavar="FORMAT|FILE",
-        help="Store weights with fewer bits, int8 or int4. The results are less precise. A number after the colon, as "
-        "in int4:64, is the size of a block of weights with one scale. Or replace the weights by the tensors of this "
-        ".gguf or .safetensors file. Its quantized matrices stay quantized.",
+        help="FORMAT int8 or int4: store weights with fewer bits. The results are less precise. With int4:64, each "
+        "block of 64 weights has one scale. FILE.gguf or FILE.safetensors: replace the weights by the tensors of this "
+        "file. "
+        "Its quantized matrices stay quantized.",
     )
     precision = click.option(
         "--precision",
@@ -80,7 +85,10 @@ def weights_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def show_weights(reports: Iterable[PassReport]) -> None:
     """Print the changed weights, those with the largest errors first, and the weights that stay as they are."""
-    for report in (each for each in reports if each.name in _CHANGED):
+    narrowed = [each for each in reports if each.name in _CHANGED]
+    if narrowed and not any(each.fired for each in narrowed):
+        console.print(_NOTHING, style="yellow", soft_wrap=True)
+    for report in narrowed:
         noted = sorted(report.fired, key=lambda each: each.error, reverse=True)
         if noted:
             table(("weights of", "price"), [(_place(each.origin), each.note) for each in noted[:_SHOWN]])

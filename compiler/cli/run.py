@@ -164,9 +164,9 @@ def command(plan: Path, given: Given, output: Path | None, loading: Loading, kin
     Without --input, the inputs are random arrays of the declared shapes. A symbolic dimension is a dimension with a
     name instead of a size; --size sets its size.
 
-    The outputs of one run can be the inputs of another. NumPy lacks some dtypes, such as bfloat16. For such a
-    dtype, the .npz file holds the bits in a structured array with one field, which is named after the dtype:
-    arrays["y"]["bfloat16"].view(ml_dtypes.bfloat16).
+    The files of --output can be inputs of another run. NumPy lacks some dtypes, such as bfloat16. For such a dtype, the
+    .npz file holds the bits in a structured array with one field, which is named after the dtype. In Python,
+    arrays["y"]["bfloat16"].view(ml_dtypes.bfloat16) reads such an array.
 
     \b
     candlec run model.plan --input io.npz --output out.npz

@@ -16,6 +16,7 @@ from compiler.cli.folder import (
     known_facts,
     measures_option,
     runner_options,
+    tolerance_option,
 )
 from compiler.cli.option_groups import grouped
 from compiler.cli.output import console, json_option, print_json
@@ -43,6 +44,7 @@ class Renewing:
     baseline: Path | None
     facts: Path | None
     measures: Path | None
+    tolerance: float | None
     is_timed: bool
     device: str
 
@@ -57,7 +59,8 @@ class Renewing:
         """Check the models, and write the files."""
         from compiler.zoo.renewal import renewals
 
-        entries, baseline, facts = selection.entries(settings, self.measures), self.baseline, self.facts
+        entries = selection.entries(settings, self.measures, self.tolerance)
+        baseline, facts = self.baseline, self.facts
         outputs = {"--baseline": baseline, "--facts": facts, "--results": settings.results}
         arguments.check_outputs(outputs, [*selection.files(entries), *([self.measures] if self.measures else [])])
         known = known_differences(baseline if baseline is not None and baseline.exists() else None)
@@ -78,6 +81,7 @@ renewing_options = grouped(
     click.option("--baseline", type=arguments.OUTPUT, metavar="FILE", help="Baseline file to write."),
     click.option("--facts", type=arguments.OUTPUT, metavar="FILE", help="File of facts to write."),
     measures_option,
+    tolerance_option,
     time_option("Also time each plan and onnxruntime, and write the ratio to the file of --facts."),
     arguments.named_device_option("Device to run plans on."),
 )

@@ -115,12 +115,12 @@ def command(
     ✗  not equal
 
     Without --tolerance, an output with a larger difference also counts as equal in two cases. First, the output is
-    within the tolerance of onnxruntime's result without optimizations. Second, each of its rounding errors is within
-    the tolerance, or at most three times as large as onnxruntime's. This holds for the whole output and for each group
-    of elements. A rounding error is the difference from the model's result in double precision, which this compiler
-    computes for models without quantization. The second case does not apply if onnxruntime's largest error is more than
-    30 times the plan's: such a large error has another cause than rounding. With --tolerance, only this tolerance
-    counts.
+    within the tolerance of onnxruntime's result without optimizations. Second, its rounding errors are similar to
+    onnxruntime's: in the whole output and in each group of elements, each error is within the tolerance, or at most
+    three times as large as onnxruntime's. A rounding error is the difference from the model's result in double
+    precision, which this compiler computes for models without quantization. The second case does not apply if
+    onnxruntime's largest error is more than 30 times the plan's: such a large error has another cause than rounding.
+    With --tolerance, only this tolerance counts.
 
     The exit code is 1 if an output has a ✗.
 
@@ -136,6 +136,7 @@ def command(
     candlec verify model.onnx
     candlec verify model.onnx model.plan --input io.npz
     candlec verify model.onnx --size batch=4 --tolerance 1e-4
+    candlec verify model.onnx --precision bf16 --tolerance 0.01
     candlec verify model.onnx --layerwise
     candlec verify model.onnx --device cuda
     """
@@ -167,6 +168,8 @@ def _plan_of(model: Path, file: Path | None, compiling: Compiling) -> tuple[Plan
         raise click.UsageError(f"MODEL and PLAN are swapped: write `{program()} verify {file} {model}`")
     if compiling.lower_3d and file is not None:
         raise click.UsageError("--lower-3d changes the model when compiling: leave it out, or leave out PLAN")
+    if compiling.precision != "f32" and file is not None:
+        raise click.UsageError("--precision rounds products when compiling: leave it out, or leave out PLAN")
     if compiling.strict and file is not None:
         raise click.UsageError("--strict refuses models when compiling: leave it out, or leave out PLAN")
     with working(f"compiling {model}"):

@@ -11,7 +11,7 @@ import click
 from compiler.atomic_files import write_whole
 from compiler.cli import arguments, github
 from compiler.cli.drifts import show_drifts
-from compiler.cli.folder import known_differences, known_facts, measures_option
+from compiler.cli.folder import known_differences, known_facts, measures_option, tolerance_option
 from compiler.cli.option_groups import grouped
 from compiler.cli.output import console, print_json, write_text
 from compiler.cli.profiles import check_profile, profile_option, profiled
@@ -42,6 +42,7 @@ class Checking:
     baseline: Path | None
     facts: Path | None
     measures: Path | None
+    tolerance: float | None
     is_timed: bool
     is_profiled: bool
     report: Path | None
@@ -68,7 +69,7 @@ class Checking:
         """Check the models. Returns a judgment for each kind of shapes."""
         from compiler.zoo.suite import Case, check_all
 
-        entries = selection.entries(settings, self.measures)
+        entries = selection.entries(settings, self.measures, self.tolerance)
         known, recorded = known_differences(self.baseline), known_facts(self.facts, self.device)
         files = [*selection.files(entries), *(path for path in (self.baseline, self.facts, self.measures) if path)]
         outputs = {"--junit": self.report, "--summary": self.summary, "--results": settings.results}
@@ -156,6 +157,7 @@ checking_options = grouped(
         help="Fail if a fact of a model differs from this file: see `candlec zoo update --help`.",
     ),
     measures_option,
+    tolerance_option,
     time_option("Also time each plan and onnxruntime, and compare the ratio with that in the file of --facts."),
     profile_option,
     click.option(

@@ -12,13 +12,19 @@ from rich.text import Text
 from compiler.cli.failure import CRASHED
 from compiler.cli.output import errors
 from compiler.cli.verbose import is_verbose
+from compiler.custom_modules import imported_modules
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from compiler.processes.ending import Ending
 
-__all__ = ["exit_code", "given_options", "show_problems"]
+__all__ = ["CHECKING", "COMPILING", "exit_code", "given_options", "is_rounded", "show_problems"]
+
+COMPILING = ("--lower-3d", "--strict", "--custom")
+"""The options that decide how models are compiled. `candlec bisect` has them too."""
+CHECKING = ("--cache", "--measures", "--tolerance", "--precision")
+"""The other options that decide the results of `candlec zoo run` and `candlec zoo update`."""
 
 _WHAT_IS_CHECKED = (
     "--zoo",
@@ -30,6 +36,8 @@ _WHAT_IS_CHECKED = (
     "--time",
     "--profile",
     "--results",
+    *CHECKING,
+    *COMPILING,
 )
 """The options that a command to check a model again needs."""
 
@@ -71,11 +79,20 @@ def given_options(*names: str) -> list[str]:
     """The options among `names` that the user set, as arguments of a command."""
     context, found = click.get_current_context(), list[str]()
     for option in context.command.params:
-        source = context.get_parameter_source(option.name or "")
-        if option.opts[0] in names and source is ParameterSource.COMMANDLINE:
+        name, source = option.opts[0], context.get_parameter_source(option.name or "")
+        if name not in names or source is not ParameterSource.COMMANDLINE:
+            continue
+        if name == "--custom":
+            found += [part for each in imported_modules() for part in (name, each.name)]
+        else:
             value = context.params[option.name or ""]
-            found += [option.opts[0]] if value is True else [option.opts[0], str(value)]
+            found += [name] if value is True else [name, str(value)]
     return found
+
+
+def is_rounded() -> bool:
+    """Whether `--precision` rounds products. `candlec bisect` has no such option: it compiles for float32."""
+    return not {*given_options("--precision")} <= {"--precision", "f32"}
 
 
 def exit_code(endings: Mapping[str, Ending], is_right: bool) -> int:

@@ -78,6 +78,8 @@ def _projected(node: Node, new: Body, heads: int) -> list[ir.Value]:
     widths = node.ints("qkv_hidden_sizes", None) or [node.split_size(1, "weights", 1, 3)] * 3
     if len(widths) != 3 or widths[0] != widths[1] or any(width < 1 or width % heads for width in widths):
         node.refuse("CC0202", f"Attention's attribute qkv_hidden_sizes {widths} does not fit {heads} heads")
+    if widths[2] != widths[1] and node.uses_output(1):
+        node.refuse("CC0202", f"Attention's output present cannot hold keys and values of the widths {widths[1:]}")
     product = new.op("MatMul", node.input(0), node.input(1))
     return new.split(new.total(product, node.optional(2)), 2, *widths)
 

@@ -45,7 +45,7 @@ def dynamic_quantize_lstm(node: Node, new: Body) -> tuple[ir.Value, ir.Value, ir
     steps = new.size(node.input(0), 0)
     x, longest = node.input(0), None
     if layer.lengths is not None:
-        longest = new.reshape(new.op("ReduceMax", layer.lengths), 1)
+        longest = new.op("Max", new.reshape(new.op("ReduceMax", layer.lengths), 1), new.numbers(1))
         x = new.op("Gather", x, new.positions(longest), axis=0)
     x, scale, zero = new.op("DynamicQuantizeLinear", x, outputs=3)
     results = []
@@ -79,8 +79,10 @@ def _layer(node: Node, new: Body) -> _Layer:
 def _checked(node: Node) -> tuple[tuple[bool, ...], list[Activation]]:
     """Whether each direction reads X from its end, and three activations for each direction."""
     for index, (name, rank) in _RANKS.items():
-        if index < 3 or node.optional(index) is not None:
+        if index < 3:
             node.rank(index, name, rank)
+        elif node.optional(index) is not None:
+            node.check_rank(index, name, rank)
     node.dtype(1, "W", *CODES)
     node.dtype(2, "R", *CODES)
     direction = node.string("direction", "forward")

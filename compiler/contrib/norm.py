@@ -63,8 +63,8 @@ def skip_simplified_layer_normalization(node: Node, new: Body) -> _Results:
 def _sum(node: Node, new: Body, bias: int) -> tuple[ir.DataType, ir.Value]:
     """The type of the input, and the sum of the input, the skip and the bias, in float32 or wider."""
     dtype = node.dtype(0, "input", *_FLOATS)
-    node.rank(0, "input", 2, 3)
-    node.rank(1, "skip", 2, 3)
+    node.check_rank(0, "input", 2, 3)
+    node.check_rank(1, "skip", 2, 3)
     others = (node.input(1), node.optional(bias))
     return dtype, new.total(new.upcast(node.input(0)), *(value and new.upcast(value) for value in others))
 

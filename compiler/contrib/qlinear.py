@@ -18,14 +18,34 @@ __all__: list[str] = []
 
 @expands("QLinearAdd")
 def qlinear_add(node: Node, new: Body) -> ir.Value:
-    """`round(a · A_scale/C_scale + fixed + b · B_scale/C_scale)`, where `fixed` holds the three zero points."""
+    """`round(a · A_scale/C_scale + (b · B_scale/C_scale + fixed))`, where `fixed` holds the three zero points.
+
+    Each product and the sum after it are rounded once, to float32, as by the processor's fused operation.
+    """
     a, b = QuantizedTensor.read(node, new, 0, "A"), QuantizedTensor.read(node, new, 3, "B")
     c = QuantizedTensor.of_result(node, new, 6, 0, "A")
     ratios = [new.op("Div", each.scale, c.scale) for each in (a, b)]
-    zeros = [new.op("Mul", ratio, each.zero_as_float(new)) for each, ratio in zip((a, b), ratios, strict=True)]
-    fixed = new.op("Sub", c.zero_as_float(new), new.op("Add", *zeros))
-    terms = [new.op("Mul", each.as_float(new), ratio) for each, ratio in zip((a, b), ratios, strict=True)]
-    return rounded(new, new.op("Add", new.op("Add", terms[0], fixed), terms[1]), c.dtype)
+    zeros = _fused(new, a.zero_as_float(new), ratios[0], new.op("Mul", ratios[1], b.zero_as_float(new)))
+    total = new.op("Sub", c.zero_as_float(new), zeros)
+    for each, ratio in ((b, ratios[1]), (a, ratios[0])):
+        total = _fused(new, each.as_float(new), ratio, total)
+    return rounded(new, total, c.dtype)
+
+
+def _fused(new: Body, code: ir.Value, ratio: ir.Value, other: ir.Value) -> ir.Value:
+    """`code · ratio + other`, rounded once, in operations of float32.
+
+    The parts of the ratio, of 16 and 8 bits, have exact products with a code. The error of the first sum is exact too.
+    Sources: T. J. Dekker, "A floating-point technique for extending the available precision", 1971 (the split);
+    D. Knuth, "The Art of Computer Programming", volume 2, section 4.2.2, theorem B (the error of a sum).
+    """
+    scaled = new.op("Mul", ratio, new.scalar(257, FLOAT))
+    high = new.op("Sub", scaled, new.op("Sub", scaled, ratio))
+    product, rest = new.op("Mul", code, high), new.op("Mul", code, new.op("Sub", ratio, high))
+    total = new.op("Add", product, other)
+    added = new.op("Sub", total, product)
+    errors = new.op("Sub", product, new.op("Sub", total, added)), new.op("Sub", other, added)
+    return new.op("Add", total, new.op("Add", new.op("Add", *errors), rest))
 
 
 @expands("QLinearMul")

@@ -50,7 +50,7 @@ def matmul_integer_to_float(node: Node, new: Body) -> ir.Value:
 
 @expands("QGemm")
 def qgemm(node: Node, new: Body) -> ir.Value:
-    """`alpha · ((A - zero of A) · (B - zero of B) + C) · scales`, as codes if `y_scale` is given."""
+    """`alpha · ((A - zero of A) · (B - zero of B) + C) · scales / y_scale`, as codes if `y_zero_point` is given."""
     a, b = (_matrix(node, new, index, name) for index, name in ((0, "A"), (3, "B")))
     product = new.op("MatMulInteger", a, b, node.input(2), node.input(5))
     total = new.op("Cast", new.total(product, node.optional(6)), to=FLOAT)
@@ -62,10 +62,8 @@ def qgemm(node: Node, new: Body) -> ir.Value:
         if zero is not None:
             node.refuse("CC0205", "QGemm has the input y_zero_point, but no y_scale")
         return new.op("Mul", total, scale)
-    kind = node.dtype(0, "A")
-    offset = new.scalar(0, kind) if zero is None else zero
     scaled = new.op("Mul", total, new.op("Div", scale, step))
-    return new.op("QuantizeLinear", scaled, new.scalar(1, FLOAT), offset)
+    return scaled if zero is None else new.op("QuantizeLinear", scaled, new.scalar(1, FLOAT), zero)
 
 
 def _bytes(node: Node, index: int, name: str) -> ir.Value:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compiler.frontend.export_reasons import reason_of
 from compiler.frontend.export_request import Exported, ExportError, Request, refusal
-from compiler.frontend.output_names import name_outputs
+from compiler.frontend.output_names import name_outputs, separate_outputs
 from compiler.frontend.source_lines import relative_trace
 
 if TYPE_CHECKING:
@@ -59,11 +59,54 @@ def onnx_program(program: torch.export.ExportedProgram, title: str) -> torch.onn
 
     Raises:
         ModuleNotFoundError: onnxscript is not installed.
-        ExportError: PyTorch cannot translate the program.
+        ExportError: PyTorch cannot translate the program, or the program changes buffers or inputs, or returns numbers.
     """
     require_torch()
+    _refuse_numbers(program, title)
     with logging_hidden():
-        return _translated(title, None, program, optimize=False)
+        translated = _translated(title, None, program, optimize=False)
+    _refuse_changes(translated, title)
+    return translated
+
+
+def _refuse_numbers(program: torch.export.ExportedProgram, title: str) -> None:
+    """Refuse a program that returns numbers of Python, which PyTorch cannot translate.
+
+    Raises:
+        ExportError: the program does so.
+    """
+    given = (getattr(spec.arg, "value", None) for spec in program.graph_signature.output_specs)
+    number = next((value for value in given if value is not None), None)
+    if number is not None:
+        raise ExportError(
+            f"{title} returns {number!r}, and a plan returns tensors\n  help: return torch.tensor({number!r})"
+        )
+
+
+_CHANGED = {"BUFFER_MUTATION": "buffer", "PARAMETER_MUTATION": "parameter", "USER_INPUT_MUTATION": "input"}
+"""What a result of a program replaces, by the kind of the result. The exporter drops such results."""
+
+
+def _refuse_changes(translated: torch.onnx.ONNXProgram, title: str) -> None:
+    """Refuse a program that changes buffers, parameters or inputs: a plan has only outputs.
+
+    Raises:
+        ExportError: the program does so.
+    """
+    assert translated.exported_program is not None  # as always with dynamo=True
+    changed: dict[str, list[str]] = {}
+    for spec in translated.exported_program.graph_signature.output_specs:
+        if spec.kind.name in _CHANGED:
+            changed.setdefault(_CHANGED[spec.kind.name], []).append(repr(spec.target))
+    if changed:
+        said = " and ".join(f"the {kind}{'s' * (len(names) > 1)} {_listed(names)}" for kind, names in changed.items())
+        advice = "return the new values as outputs, and pass them as inputs of the next run"
+        raise ExportError(f"{title} changes {said}, but a plan changes nothing\n  help: {advice}")
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The names as in a sentence."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def by_dynamo(request: Request, path: Path, shapes: Any, axes: Mapping[int, Mapping[int, str]]) -> Exported:
@@ -127,4 +170,5 @@ def _translated(title: str, request: Request | None, *arguments: Any, **options:
     except Exception as error:
         raise refusal(title, reason_of(error, request and request.module)) from error
     assert program is not None  # as always with dynamo=True
+    separate_outputs(program.model)
     return program

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import onnx_ir
 
-__all__ = ["name_outputs"]
+__all__ = ["name_outputs", "separate_outputs"]
 
 
 def name_outputs(model: onnx_ir.Model, names: Sequence[str]) -> None:
@@ -37,3 +37,21 @@ def name_outputs(model: onnx_ir.Model, names: Sequence[str]) -> None:
             graph.outputs[index] = value = passed.outputs[0]
         value.name = name
     NameFixPass()(model)
+
+
+def separate_outputs(model: onnx_ir.Model) -> None:
+    """Give each output that is also an earlier output an Identity node and a name of its own, such as `sin_2`."""
+    import onnx_ir
+
+    graph = model.graph
+    taken = {value.name for node in graph for value in node.outputs} | {value.name for value in graph.inputs}
+    for index, value in enumerate(graph.outputs):
+        if value not in graph.outputs[:index]:
+            continue
+        passed = onnx_ir.node("Identity", [value])
+        graph.append(passed)
+        passed.outputs[0].type, passed.outputs[0].shape = value.type, value.shape
+        name = next(name for at in range(2, len(taken) + 3) if (name := f"{value.name}_{at}") not in taken)
+        passed.outputs[0].name = name
+        taken.add(name)
+        graph.outputs[index] = passed.outputs[0]

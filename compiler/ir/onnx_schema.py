@@ -163,7 +163,12 @@ def contradiction(node: onnx.NodeProto, opset: int, input_types: Sequence[onnx.T
 
 @functools.lru_cache(maxsize=1 << 12)
 def is_deterministic(domain: str, op_type: str, opset: int) -> bool:
-    """Whether the same inputs always give the same outputs; true for operators that the standard does not define."""
+    """Whether the same inputs always give the same outputs; true for operators that the standard does not define.
+
+    A Dropout may be in training mode, but the schemas call it deterministic.
+    """
+    if (domain, op_type) == ("", "Dropout"):
+        return False
     found = schema(domain, op_type, opset)
     return found is None or not found.non_deterministic  # type: ignore[attr-defined]
 

@@ -1,4 +1,4 @@
-"""Where, Clip, and Dropout, which keeps every element in inference."""
+"""Where and Clip."""
 
 from __future__ import annotations
 
@@ -35,25 +35,3 @@ remark(
     "Clip",
     "NaN stays NaN. An absent bound has no effect; in onnxruntime it turns infinity into the largest number.",
 )
-
-
-@lowers("Dropout", newest=22)
-def dropout(node: Node, build: PlanBuilder) -> Value | tuple[Value, ...]:
-    """`Dropout` in inference mode: it keeps every element, and the mask is true everywhere."""
-    node.float("ratio", 0.5)  # the share that training would drop
-    node.int("seed", 0)
-    if node.has_input(2) and not (_is_zero(node.constant(2)) or _is_zero(node.constant(1))):
-        node.refuse(
-            "CC0206",
-            "Dropout is only supported in inference",
-            help="export the model in evaluation mode, so that training_mode is a constant false",
-        )
-    x = node.input(0)
-    if not node.uses_output(1):
-        return x if node.outputs == 1 else (x, x)
-    mask = np.array(True if node.version >= 10 else 1, "bool" if node.version >= 10 else dtypes.numpy_dtype(x.dtype))
-    return x, build(ops.Expand(), build.constant(mask), build(ops.Shape(start=0), x))
-
-
-def _is_zero(number: np.ndarray | None) -> bool:
-    return number is not None and not np.any(number)

@@ -29,7 +29,10 @@ _lowers = partial(lowers, domain="ai.onnx.ml")
 
 @_lowers("LabelEncoder", newest=4)
 def label_encoder(node: Node, build: PlanBuilder) -> Value:
-    """`LabelEncoder`; version 1 has a list of strings, and encodes strings or integers, depending on the input."""
+    """`LabelEncoder`; version 1 has a list of strings, and encodes strings or integers, depending on the input.
+
+    A repeated key has its first value, as in onnxruntime.
+    """
     x = node.input(0)
     default = {
         "O": _strings([node.string("default_string", "_Unused")]),
@@ -48,7 +51,18 @@ def label_encoder(node: Node, build: PlanBuilder) -> Value:
     if len(keys) != len(values) or unknown.size != 1:
         message = f"{len(keys)} keys, {len(values)} values and {unknown.size} defaults"
         node.refuse("CC0202", f"LabelEncoder needs as many values as keys, and one default; found {message}")
+    if node.version >= 2:
+        first = _first_places(keys)
+        keys, values = keys[first], values[first]
     return build(ops.LabelEncoder(), x, *(build.constant(array) for array in (keys, values, unknown)))
+
+
+def _first_places(keys: np.ndarray) -> list[int]:
+    """The places of the keys without those that repeat an earlier key. All NaNs are one key."""
+    places: dict[object, int] = {}
+    for place, key in enumerate(keys.tolist()):
+        places.setdefault(None if key != key else key, place)
+    return [*places.values()]
 
 
 @_lowers("CategoryMapper", newest=1)

@@ -44,6 +44,11 @@ def average_pool(node: Node, build: PlanBuilder) -> Value:
 
 
 remark(
+    "QLinearAveragePool",
+    "If `ceil_mode` and `count_include_pad` are 1, the average of a window does not count elements beyond the padding, "
+    "as in AveragePool of the standard. onnxruntime counts them as zeros.",
+)
+remark(
     "AveragePool",
     "A window that covers only padding gives NaN if `count_include_pad` is 0; in onnxruntime, it gives 0.",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from compiler.contrib.expansion.activations import read_activations
-from compiler.lower.node import Node, lowers
+from compiler.lower.node import Node, lowers, remark
 from compiler.plan import PlanBuilder, Value, ops
 
 _REVERSED = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}
@@ -22,6 +22,13 @@ def lstm(node: Node, build: PlanBuilder) -> tuple[Value, ...]:
         batch_first=_batch_first(node),
     )
     return _step(node, build, op)
+
+
+remark(
+    "LSTM",
+    "Without `activation_alpha`, Affine, ScaledTanh and ThresholdedRelu have the factor 1, as in the standard; in "
+    "onnxruntime, their parameters are 0. The same is true of GRU, RNN, and DynamicQuantizeLSTM of com.microsoft.",
+)
 
 
 @lowers("GRU", newest=22)

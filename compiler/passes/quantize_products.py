@@ -93,9 +93,9 @@ class RoundLeftOperand(FindingRule[ir.Value]):
 
 def quantize_products(keep: Sequence[str]) -> Pass:
     """The pass that quantizes the operands of products, but not of those whose weights have a name in `keep`."""
+    kept = KeptWeights(keep)  # of all runs: a fused product no longer matches in a later one
 
     def apply(model: ir.Model, report: PassReport) -> None:
-        kept = KeptWeights(keep)
         apply_rules(model, [QuantizeOperands(kept), RoundLeftOperand(kept)], report)
         kept.check_names()
 

@@ -157,9 +157,9 @@ class QuantizeStored(_Quantize):
 def quantize_weights(format: str, keep: Sequence[str]) -> Pass:
     """The pass that quantizes weights to a format, such as `int8`, but not those with a name in `keep`."""
     chosen = WeightFormat.parse(format)
+    kept = KeptWeights(keep)  # of all runs: a fused product no longer matches in a later one
 
     def apply(model: ir.Model, report: PassReport) -> None:
-        kept = KeptWeights(keep)
         apply_rules(model, [QuantizeProduct(chosen, kept), QuantizeTable(kept), QuantizeStored(kept)], report)
         kept.check_names()
 

@@ -29,8 +29,9 @@ def replace_weights(path: str, keep: Sequence[str]) -> Pass:
         blocks = model.meta[Blocks.KEY] = Blocks(file)
         for fit in fits_of(parameters_of(model), file, kept):
             rows, value = fit.rows(file), fit.parameter.value
-            blocks.add(fit, rows)
-            set_elements(value, np.ascontiguousarray(rows.T if fit.transposed else rows))
+            array = np.ascontiguousarray(rows.T if fit.transposed else rows)
+            blocks.add(fit, array)
+            set_elements(value, array)
             note = f"{fit.tensor}, {file.tensors[fit.tensor].kind}"
             report.fired.append(
                 Fired("ReplaceWeights", origin.of(fit.parameter.readers[0]), note, weights=value.name or "")

@@ -92,9 +92,9 @@ class RoundTable(RoundWeights):
 
 def rounding_pass(name: str, product: type[RoundWeights], keep: Sequence[str], dtype: np.dtype[Any]) -> Pass:
     """The pass with a rule for products, and with the one for tables."""
+    kept = KeptWeights(keep)  # of all runs: a fused product no longer matches in a later one
 
     def apply(model: ir.Model, report: PassReport) -> None:
-        kept = KeptWeights(keep)
         apply_rules(model, [product(kept, dtype), RoundTable(kept, dtype)], report)
         kept.check_names()
 

@@ -85,7 +85,7 @@ class PreparedPair:
     """A pair of the state: an output of a run, and the input of the next run that takes it.
 
     If `in_place` is true, a run with a state writes only the new rows, into the memory of the state. `copies` lists the
-    indices of the steps that still read a copy of the whole value.
+    indices of the steps that still read a copy of the whole value. An If stands for the steps in its branches.
     """
 
     output: str

@@ -315,7 +315,10 @@ class Session:
         try:
             with own_errors(self._module):
                 if state is not None:
-                    return self._run_with_state(inputs, state, *options)
+                    found: dict[str, Any] = self._held(state).run(
+                        self._runtime, self._checked_inputs(inputs, state), *options
+                    )
+                    return found
                 outputs: dict[str, Any] | None = self._runtime.run(inputs, *options)
                 if outputs is None:  # the runtime wants a dict with the name of every input, and no others
                     outputs = self._runtime.run(self._checked_inputs(inputs), *options)
@@ -325,14 +328,18 @@ class Session:
             refuse_wrong_use(self._module, inputs, self.inputs, device_outputs, copy, cancel)
             raise
 
-    def _run_with_state(self, inputs: Mapping[str, Any], state: State, *options: Any) -> dict[str, Any]:
+    def _held(self, state: State) -> Any:
+        """The extension's object of a state, with which a run can go on.
+
+        Raises:
+            TypeError, ValueError: it is no state, or one of another device, or the plan has no state.
+        """
         held = checked_state(state, self._module)
         if not self.state:
             raise ValueError(
                 "state: the plan has no state: leave the argument out, or compile the model with Options(state=…)"
             )
-        outputs: dict[str, Any] = held.run(self._runtime, self._checked_inputs(inputs, state), *options)
-        return outputs
+        return held
 
     def _request(
         self,
@@ -357,16 +364,19 @@ class Session:
             validate_places(out, self._positions.keys() - held if names is None else names)
         return None if names is None else [self._positions[name] for name in names], timeout
 
-    def profile(self, inputs: Mapping[str, Any], runs: int = 10) -> list[StepTime]:
+    def profile(self, inputs: Mapping[str, Any], runs: int = 10, *, state: State | None = None) -> list[StepTime]:
         """Return the total time of every step in `runs` runs, in the plan's order. A first run does not count.
+
+        With a `state`, the caller leaves out the inputs that it holds, as in `run`. Every run begins with the values of
+        the state, and the state stays as it was.
 
         Raises: as `run`.
         """
         runs = validate_whole_number("runs", runs, 1, 2**32)
-        given = self._checked_inputs(inputs)
+        held, given = None if state is None else self._held(state), self._checked_inputs(inputs, state)
         with own_errors(self._module):
-            steps = json.loads(self._runtime.profile(given, runs))
-        return [StepTime(**item) for item in steps]
+            steps = self._runtime.profile(given, runs) if held is None else held.profile(self._runtime, given, runs)
+        return [StepTime(**item) for item in json.loads(steps)]
 
     def prepared(self) -> Prepared:
         """Return how the runtime prepared the steps: kernels, layouts, and the memory of values that are in use."""

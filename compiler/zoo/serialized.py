@@ -19,15 +19,29 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-__all__ = ["read_inputs", "read_outputs"]
+    from compiler.plan import TensorInfo
+
+__all__ = ["read_declared", "read_inputs", "read_outputs"]
 
 
 class _Declared(NamedTuple):
-    """The names and types of a model's inputs and outputs. `given` names the inputs that are no initializers."""
+    """The names and kinds of a model's inputs and outputs. `given` names the inputs that are no initializers."""
 
-    inputs: dict[str, onnx.TypeProto]
+    inputs: dict[str, str]
     given: tuple[str, ...]
-    outputs: dict[str, onnx.TypeProto]
+    outputs: dict[str, str]
+
+
+def read_declared(folder: Path, declared: Sequence[TensorInfo]) -> dict[str, Any]:
+    """The inputs of a case by name, for a plan or a model with these inputs.
+
+    Raises: as `read_inputs`.
+    """
+    kinds = {each.name: each.kind for each in declared}
+    made = _read(folder, "input", kinds, tuple(kinds))
+    if not made and kinds:
+        raise ValueError(f"{folder} has no file input_0.pb")
+    return made
 
 
 def read_inputs(folder: Path, model: Path) -> dict[str, Any]:
@@ -53,7 +67,7 @@ def read_outputs(folder: Path, model: Path) -> dict[str, Any]:
     return _read(folder, "output", outputs, tuple(outputs))
 
 
-def _read(folder: Path, kind: str, declared: dict[str, onnx.TypeProto], order: Sequence[str]) -> dict[str, Any]:
+def _read(folder: Path, kind: str, declared: dict[str, str], order: Sequence[str]) -> dict[str, Any]:
     """The values of one kind by name. `order` has the names in the order of the files."""
     files = numbered(folder, kind)
     if left := {*folder.glob(f"{kind}_*.pb")} - {*files}:
@@ -68,13 +82,9 @@ def _read(folder: Path, kind: str, declared: dict[str, onnx.TypeProto], order: S
     return {name: _value(file, proto) for file, name, proto in zip(files, names, protos, strict=True)}
 
 
-def _parsed(file: Path, kind: onnx.TypeProto) -> Any:
-    """The message of a file for a value of this type."""
-    proto: Any = onnx.TensorProto()
-    if kind.HasField("sequence_type"):
-        proto = onnx.SequenceProto()
-    elif kind.HasField("optional_type"):
-        proto = onnx.OptionalProto()
+def _parsed(file: Path, kind: str) -> Any:
+    """The message of a file for a value of this kind: a tensor, a sequence or an optional."""
+    proto: Any = {"sequence": onnx.SequenceProto, "optional": onnx.OptionalProto}.get(kind, onnx.TensorProto)()
     try:
         proto.ParseFromString(file.read_bytes())
     except OSError:
@@ -112,5 +122,9 @@ def _declared(model: Path, _changed: int, _size: int) -> _Declared:
     except Exception as error:  # protobuf's DecodeError
         raise ValueError(f"{model} is not an ONNX model: it is truncated, or of another format") from error
     known = {each.name for each in graph.initializer} | {each.values.name for each in graph.sparse_initializer}
-    inputs, outputs = ({each.name: each.type for each in infos} for infos in (graph.input, graph.output))
+    inputs, outputs = ({each.name: _kind_of(each.type) for each in infos} for infos in (graph.input, graph.output))
     return _Declared(inputs, tuple(each for each in inputs if each not in known), outputs)
+
+
+def _kind_of(declared: onnx.TypeProto) -> str:
+    return (declared.WhichOneof("value") or "").removesuffix("_type").removeprefix("sparse_")

@@ -7,16 +7,18 @@ from compiler.ir import sympy_later  # noqa: F401  (before anything imports onnx
 # isort: split
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 import onnx_ir
 
-from compiler.frontend.load import Changed
-from compiler.ir.symbols import symbol_of
+from compiler.errors import CompileError
+from compiler.frontend.load import Changed, load_model
+from compiler.ir.symbols import shown, symbol_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["alike", "pinned", "set_shapes", "unpinned"]
+__all__ = ["alike", "pinned", "set_shapes", "sizes_in", "unpinned"]
 
 T = TypeVar("T")
 
@@ -38,6 +40,25 @@ def pinned(path: Path, inputs: Mapping[str, Any]) -> Changed:
 def unpinned(path: Path) -> Changed:
     """The model with its symbolic dims. A model without any gets a symbolic first dim for each input."""
     return Changed(path, _unpin)
+
+
+def sizes_in(path: Path, inputs: Mapping[str, Any]) -> dict[str, int]:
+    """The sizes of the model's symbolic dims for these inputs, by the names of `pin_dims`.
+
+    A dim that has several sizes in the inputs has no size. Neither has any dim of a model that cannot be read.
+    """
+    try:
+        declared = load_model(path).model.graph.inputs
+    except CompileError:
+        return {}
+    found: dict[str, set[int]] = {}
+    for value in declared:
+        array = inputs.get(value.name or "")
+        sizes = array.shape if isinstance(array, np.ndarray) else ()
+        for axis, (dim, size) in enumerate(zip(value.shape or (), sizes, strict=False)):
+            if not isinstance(dim, int):
+                found.setdefault(shown(dim.value or f"{value.name}.{axis}"), set()).add(size)
+    return {name: next(iter(sizes)) for name, sizes in found.items() if len(sizes) == 1}
 
 
 def set_shapes(model: onnx_ir.Model, shapes: Mapping[str, Sequence[int | str | None]]) -> None:

@@ -8,8 +8,8 @@ use pyo3::pymodule;
 mod _runtime {
     #[pymodule_export]
     use candle_plan_python::functions::{
-        capsule, check, checked_inputs, error_kinds, infer, keeps_pages, levels, number_inputs, ops, placed_steps,
-        plan_json, schema, usable_processors, verify,
+        allocated, capsule, check, checked_inputs, error_kinds, infer, keeps_pages, levels, number_inputs, ops,
+        placed_steps, plan_json, schema, usable_processors, verify,
     };
     #[pymodule_export]
     use candle_plan_python::{Cancel, DeviceArray, Session, State, WeightFile};

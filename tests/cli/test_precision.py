@@ -71,6 +71,45 @@ def test_auto_quantizes_the_products_that_the_outputs_allow(model: Path, capsys:
     assert found["loss"] == 0 and {each["weights"] for each in found["products"]} == {"first", "second"}
 
 
+@pytest.mark.parametrize("option", ["--precision bf16", "--precision f16", "--precision int8", "--weights int4"])
+def test_a_kept_product_may_take_an_epilogue(option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "(float[n, 48] x) => (float[n, 40] y) { h = MatMul(x, first) g = Gelu(h) y = MatMul(g, second) }"
+    path = tmp_path / "fused.onnx"
+    onnx.save(model_of(text, first=normal(48, 48), second=normal(48, 40, seed=1)), path)
+    assert run("compile", str(path), *option.split(), "--keep", "first") == 0
+    assert re.search(r"1 not \w+: the option `keep` names them", capsys.readouterr().out)
+
+
+def test_auto_keeps_products_with_epilogues(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "(float[n, 48] x) => (float[n, 40] y) { h = MatMul(x, first) y = Relu(h) }"
+    path = tmp_path / "fused.onnx"
+    onnx.save(model_of(text, first=normal(48, 40)), path)
+    assert run("compile", str(path), "--precision", "auto", "--max-loss", "0.0001%") == 0
+    assert re.search(r"first +\d\.\d\d% +f32", capsys.readouterr().out)
+
+
+def test_the_plan_keeps_its_price(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = str(model.with_suffix(".plan"))
+    for arguments, said in [
+        (["--precision", "bf16"], r"candle\.price: bf16, 2 matrices, largest relative error 0\.1\d%\n"),
+        (["--precision", "f16", "--keep", "first"], r"candle\.price: f16, 1 matrix, largest relative error 0\.0\d%\n"),
+        (["--weights", "int4"], r"candle\.price: int4, 2 matrices, largest relative error \d+\.\d\d%\n"),
+        (["--precision", "auto", "--max-loss", "50%"], r"candle\.loss: \d\.\d\d% of the norm of the outputs, measured"),
+        ([], r"passes: \d+ \(--json lists them\)\n(?!candle)"),
+    ]:
+        assert run("compile", str(model), *arguments) == 0
+        capsys.readouterr()
+        assert run("inspect", plan) == 0
+        assert re.search(said, capsys.readouterr().out), arguments
+
+
+def test_an_option_without_effect_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "small.onnx"
+    onnx.save(model_of("(float[n, 4] x) => (float[n, 4] y) { y = Relu(x) }"), path)
+    assert run("compile", str(path), "--precision", "int8") == 0
+    assert "no weights have changed" in capsys.readouterr().out
+
+
 WRONG = [
     (["--precision", "auto"], "--precision auto needs the largest loss of the outputs: give --max-loss, such as 0.5%"),
     (["--precision", "auto", "--max-loss", "2"], "'2' is no loss: give a percentage, such as 0.5%"),

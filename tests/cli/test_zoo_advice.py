@@ -60,7 +60,9 @@ def test_the_advice_on_a_limit_repeats_the_options(
 ) -> None:
     for task in ("check", "measure"):
         monkeypatch.setattr(tasks, task, hang)
-    given = {"run": ["--unpin"], "update": ["--baseline", "zoo.toml"], "precision": []}[verb]
+    Path("ops.py").touch()
+    custom = ["--custom", str(Path("ops.py").absolute())]
+    given = {"run": ["--unpin", *custom], "update": ["--baseline", "zoo.toml"], "precision": ["--strict"]}[verb]
     assert run("zoo", verb, "--zoo", "other models", *given, "--timeout", "0.1") == 1
     commands = advised(capsys.readouterr().err)
     repeated = ["zoo", verb, "--zoo", "other models", *given, "--only", "odd one", "--timeout", "SECONDS"]

@@ -61,10 +61,11 @@ def test_equals_onnxruntime(given: Case) -> None:
     [
         ({"qkv_hidden_sizes": [32, 16, 48]}, None, "qkv_hidden_sizes"),
         ({"num_heads": 5}, None, "does not fit 5 heads"),
+        ({"qkv_hidden_sizes": [24, 24, 48]}, None, r"present cannot hold keys and values of the widths \[24, 48\]"),
         ({}, np.ones((2, 1, 4, 4), np.int32), "4 dimensions"),
     ],
 )
 def test_refusals(attributes: dict[str, object], mask: np.ndarray | None, reason: str) -> None:
-    given = Case(OP, [X, W, BIAS, mask], {"num_heads": 4, **attributes}, constants=(1, 2))
+    given = Case(OP, [X, W, BIAS, mask], {"num_heads": 4, **attributes}, BOTH, constants=(1, 2))
     with pytest.raises(CompileError, match=reason):
         compiler.compile(given.model())

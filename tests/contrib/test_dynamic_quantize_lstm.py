@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 import compiler
@@ -112,6 +113,32 @@ def test_refusals(changed: dict[str, Any], reason: str) -> None:
     given = Case(OP, plain.inputs, {**plain.attributes, **changed}, plain.outputs, constants=plain.constants)
     with pytest.raises(CompileError, match=reason):
         compiler.compile(given.model())
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+def test_rows_without_steps(direction: str) -> None:
+    count = 2 if direction == "bidirectional" else 1
+    given: Case = lstm("no steps", count=count, more=states(count), length=0, direction=direction).values[0]
+    results = compiler.load(compiler.compile(given.model())).run(given.feeds).values()
+    rows = len(X[0])
+    assert [each.shape for each in results] == [(len(X), count, rows, HIDDEN), *[(count, rows, HIDDEN)] * 2]
+    assert not any(each.any() for each in results)
+
+
+def test_a_state_of_unknown_rank() -> None:
+    """As onnxruntime's quantizer writes it: the model computes the initial states."""
+    given: Case = lstm("states", more=states(1)).values[0]
+    model = given.model()
+    for name in ("x5", "x6"):
+        shape = onnx.helper.make_tensor_value_info(f"{name}_shape", onnx.TensorProto.INT64, ["rank"])
+        model.graph.input.append(shape)
+        model.graph.node.insert(0, onnx.helper.make_node("Reshape", [name, f"{name}_shape"], [f"{name}_state"]))
+        (node,) = (each for each in model.graph.node if each.op_type == OP)
+        node.input[int(name[1:])] = f"{name}_state"
+    feeds = {**given.feeds, **{f"{name}_shape": np.array(given.feeds[name].shape) for name in ("x5", "x6")}}
+    found = compiler.load(compiler.compile(model)).run(feeds)
+    for name, wanted in compiler.load(compiler.compile(given.model())).run(given.feeds).items():
+        np.testing.assert_array_equal(found[name], wanted)
 
 
 @pytest.mark.parametrize(("direction", "last"), [("forward", 1), ("reverse", 0)])

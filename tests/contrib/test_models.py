@@ -306,11 +306,23 @@ def test_a_refusal_names_the_node_and_the_attribute() -> None:
     assert found.code == "CC0203" and "foo" in found.message and "left" in str(found.origin)
 
 
-def test_unknown_ranks_are_refused() -> None:
-    text = (
-        "m (float[] x, float[2] g) => (float y) { z = Identity (x) y = com.microsoft.SkipLayerNormalization (z, z, g) }"
-    )
-    given: Any = model(text)
+def of_unknown_rank(text: str) -> onnx.ModelProto:
+    """The model, whose input x has no shape."""
+    given = model(text)
     given.graph.input[0].type.tensor_type.ClearField("shape")
-    with pytest.raises(CompileError, match="the rank of SkipLayerNormalization's input input is not known"):
-        compiler.compile(given)
+    return given
+
+
+def test_unknown_ranks_are_refused() -> None:
+    text = "m (float[] x, float[2, 2] g) => (float y) { y = com.microsoft.FusedMatMul <transA = 1> (x, g) }"
+    with pytest.raises(CompileError, match="the rank of FusedMatMul's input A is not known"):
+        compiler.compile(of_unknown_rank(text))
+
+
+@pytest.mark.parametrize("name", ["SkipLayerNormalization", "SkipSimplifiedLayerNormalization"])
+@pytest.mark.parametrize("shape", [(3, 8), (2, 3, 8)])
+def test_sums_with_a_skip_of_unknown_rank(name: str, shape: tuple[int, ...]) -> None:
+    """As onnxruntime's optimizer of BART writes them, after a Reshape to a computed shape."""
+    given = of_unknown_rank(f"m (float[] x, float[8] g) => (float y) {{ y = com.microsoft.{name} (x, x, g) }}")
+    given.graph.output[0].type.tensor_type.ClearField("shape")
+    same(given, {"x": normal(*shape), "g": normal(8)})

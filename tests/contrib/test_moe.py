@@ -53,6 +53,7 @@ CASES = [
     moe("all tokens to one expert", "silu", k=1, scores=np.float32([[0, 1]] * TOKENS)),
     moe("no tokens", "silu", x=normal(0, HIDDEN), scores=normal(0, EXPERTS)),
     moe("float16", "silu", dtype=np.float16, **HALF),
+    moe("run-time weights of float16", "silu", dtype=np.float16, constants=(), **HALF),
 ]
 
 
@@ -118,6 +119,7 @@ CASES += [
     qmoe("run-time weights in blocks", block=16, constants=(), zeros=True),
     qmoe("raw layout, precise", block=32, weights_prepacked=0, accuracy_level=1, quant_type="int"),
     qmoe("float16", block=16, zeros=True, dtype=np.float16, **HALF),
+    qmoe("run-time weights of float16", zeros=True, dtype=np.float16, constants=(), **HALF),
 ]
 
 

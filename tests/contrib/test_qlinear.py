@@ -46,6 +46,15 @@ def pair(
     return case(op_type, *operands, name=title, dims=dims, constants=(1, 2, 4, 5, 6, 7), **EXACT)
 
 
+def every_pair(op_type: str, kind: type, scales: tuple[float, float, float]) -> Any:
+    """A case with every pair of codes."""
+    given: Case = pair(op_type, kind, scales).values[0]
+    a, b = (np.ascontiguousarray(each) for each in np.meshgrid(every(kind), every(kind)))
+    operands = [a, *given.inputs[1:3], b, *given.inputs[4:]]
+    title = f"{op_type} every pair {one_name(kind)} {scales}"
+    return pytest.param(Case(op_type, operands, constants=given.constants, **EXACT), id=title)
+
+
 def function(op_type: str, kind: type, x_scale: float, y_scale: float, **options: Any) -> Any:
     zeros = np.array(7, kind), np.array(5, kind)
     operands = (every(kind), scale(x_scale), zeros[0], scale(y_scale), zeros[1])
@@ -63,6 +72,17 @@ def softmax(kind: type, x_scale: float, *, y_scale: float = 1 / 256, zero: int =
 CASES = [
     *(pair(op, kind, each) for op in ("QLinearAdd", "QLinearMul") for kind in TYPES for each in SCALES),
     *(pair(op, np.uint8, SCALES[0], b=codes(np.uint8, 32), name="a row") for op in ("QLinearAdd", "QLinearMul")),
+    *(
+        every_pair(op, kind, each)
+        for op in ("QLinearAdd", "QLinearMul")
+        for kind in TYPES
+        for each in (*SCALES, (0.03, 0.05, 0.1))
+    ),
+    *(
+        pair("QLinearAdd", kind, (0.03, 0.05, 0.1), b=codes(kind, *shape, seed=1), name=f"shape {shape}")
+        for kind in TYPES
+        for shape in ((), (8, 1), (8, 32))
+    ),
     *(
         function("QLinearLeakyRelu", kind, *each, alpha=0.3)
         for kind in TYPES

@@ -64,6 +64,7 @@ CASES = [
     case("QGemm", U8, ONE, zero("uint8", 7), B, EACH, zero("int8", *range(5)), C, name="columns", alpha=0.5),
     case("QGemm", S8, ONE, zero("int8", 7), B, ONE, zero("int8", 0), C, FIVE, zero("int8", 3), name="codes"),
     case("QGemm", U8, ONE, zero("uint8", 7), B, ONE, zero("int8", 0), None, FIVE, zero("uint8", 3), name="no C"),
+    case("QGemm", U8, ONE, zero("uint8", 7), B, EACH, zero("int8", *range(5)), C, FIVE, name="a scale of the result"),
     case("QGemm", U8.T, ONE, zero("uint8", 7), RIGHT.T, ONE, zero("uint8", 9), name="transposed", transA=1, transB=1),
 ]
 

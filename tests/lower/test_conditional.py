@@ -1,10 +1,9 @@
-"""Where, Clip and Dropout against onnxruntime."""
+"""Where and Clip against onnxruntime."""
 
 import numpy as np
 import pytest
 
-from compiler import CompileError
-from tests.scratch.row import ONE, rows
+from tests.scratch.row import rows
 
 X = np.array([[-3, -0.5, 0], [0.5, np.nan, 9]], "f4")
 
@@ -40,32 +39,8 @@ def test_clip_with_attributes(check_node, attributes):
     check_node("Clip", [X], opset=6 + 3, attributes=attributes, rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("opset", [7, 10])
-def test_dropout_with_attributes(check_node, opset):
-    check_node("Dropout", [X], opset=opset, attributes={"ratio": 0.3}, rtol=0, atol=0)
-
-
-def test_dropout_with_a_mask(check_node):
-    wanted = [X, np.ones(X.shape, bool)]
-    check_node("Dropout", [X, np.array(0.5, "f4")], opset=13, outputs=2, rtol=0, atol=0, expected=wanted)
-
-
-def test_dropout_that_drops_nothing(check_node):
-    inputs = [X, np.array(0, "f4"), np.array(True)]
-    check_node("Dropout", inputs, opset=13, constants=[1, 2], rtol=0, atol=0, expected=[X])
-
-
-def test_dropout_in_training_is_refused(node_model):
-    import compiler
-
-    inputs = [X, np.array(0.5, "f4"), np.array(True)]
-    with pytest.raises(CompileError, match="inference"):
-        compiler.compile(node_model("Dropout", inputs, opset=13, constants=[1, 2]))
-
-
 SCRATCH = [
     *rows("float float16 uint8", "T[n, m] x, T a, T b", "y = Clip(x, a, b)", n=6000),
-    *rows("float float16", ONE, "y = Dropout(x)"),
     *rows("float uint8", "bool[n, m] c, T[n, m] x, T[n, m] z", "y = Where(c, x, z)", n=6000),
     *rows("string", "bool[n, m] c, T[n, m] x, T[n, m] z", "y = Where(c, x, z)", n=200, m=1000),
 ]

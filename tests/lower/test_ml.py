@@ -32,6 +32,23 @@ def test_label_encoder(version):
     check("LabelEncoder", [np.float32([np.nan, 0, 1.5, 2])], TensorProto.INT64, version, expected, **reals)
 
 
+@pytest.mark.parametrize("version", [2, 4])
+def test_repeated_keys(version):
+    check("LabelEncoder", [X], INT64, version, keys_strings=["a", "b", "a", "c"], values_int64s=[5, 6, 7, 8])
+    check("LabelEncoder", [np.array([3, 1, 2])], FLOAT, version, keys_int64s=[1, 3, 1], values_floats=[0.5, 1.5, 2.5])
+    nan = float("nan")
+    keys, expected = [nan, 2.0, 2.0, nan], np.array([5, 4, -1])
+    check(
+        "LabelEncoder",
+        [np.float32([2, nan, 0])],
+        INT64,
+        version,
+        expected,
+        keys_floats=keys,
+        values_int64s=[4, 5, 6, 7],
+    )
+
+
 def test_label_encoder_with_tensors():
     tensors = {
         "keys_tensor": numpy_helper.from_array(np.array([1.5, 2.5]), "keys"),

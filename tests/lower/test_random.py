@@ -1,4 +1,4 @@
-"""Random numbers: shapes, dtypes, moments, and repeatability."""
+"""Random numbers: shapes, dtypes, moments, and repeatability; and Dropout."""
 
 import ml_dtypes
 import numpy as np
@@ -8,6 +8,8 @@ from onnx import TensorProto, helper
 
 import compiler
 from tests.scratch.row import KEEP, KEPT, ONE, rows
+
+FEW = np.array([[-3, -0.5, 0], [0.5, np.nan, 9]], "f4")
 
 
 def session_of(nodes, inputs=(), opset=22):
@@ -107,6 +109,55 @@ def test_multinomial(dtype):
     np.testing.assert_allclose(found, shares, rtol=0, atol=0.02)
 
 
+@pytest.mark.parametrize("opset", [7, 10])
+def test_dropout_with_attributes(check_node, opset):
+    check_node("Dropout", [FEW], opset=opset, attributes={"ratio": 0.3}, rtol=0, atol=0)
+
+
+def test_dropout_with_a_mask(check_node):
+    wanted = [FEW, np.ones(FEW.shape, bool)]
+    check_node("Dropout", [FEW, np.array(0.5, "f4")], opset=13, outputs=2, rtol=0, atol=0, expected=wanted)
+
+
+@pytest.mark.parametrize("mode", [np.array(True), np.array([True])])
+def test_dropout_that_drops_nothing(check_node, mode):
+    inputs = [FEW, np.array(0, "f4"), mode]
+    check_node("Dropout", inputs, opset=13, rtol=0, atol=0, outputs=2, expected=[FEW, np.ones(FEW.shape, bool)])
+
+
+def test_a_constant_mode_of_training_is_refused(node_model):
+    inputs = [FEW, np.array(0.5, "f4"), np.array(True)]
+    with pytest.raises(compiler.CompileError, match="inference"):
+        compiler.compile(node_model("Dropout", inputs, opset=13, constants=[1, 2]))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+@pytest.mark.parametrize(("ratio", "share"), [(0.25, 0.25), (None, 0.5), (1.0, 1.0)])
+@pytest.mark.parametrize("attributes", [{}, {"seed": 3}, {"seed": -3}])
+def test_runs_choose_the_mode_of_dropout(node_model, dtype, ratio, share, attributes):
+    x = np.arange(1, 20_001).astype(dtype)
+    inputs = [x, None if ratio is None else np.array(ratio, np.float32), np.array(True)]
+    model = node_model("Dropout", inputs, opset=13, attributes=attributes, outputs=2, constants=[1])
+    session = compiler.load(compiler.compile(onnx.shape_inference.infer_shapes(model)), threads=1)
+    y, mask = session.run({"x0": x, "x2": np.array(True)}).values()
+    assert abs(1 - mask.mean() - share) < 0.02 and y.dtype == dtype
+    np.testing.assert_allclose(y[mask], x[mask] * dtype(1 / (1 - share) if share < 1 else 1), rtol=1e-3)
+    assert not y[~mask].any()
+    y, mask = session.run({"x0": x, "x2": np.array(False)}).values()
+    assert mask.all() and np.array_equal(y, x)
+
+
+def test_dropouts_draw_different_masks(node_model):
+    x, mode = np.ones(100, np.float32), np.array(True)
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 17]>
+        dropouts (float[100] x, bool mode) => (float[100] y, float[100] z) {
+            y = Dropout(x, , mode)  z = Dropout(x, , mode) }""")
+    session = compiler.load(compiler.compile(model), threads=1)
+    y, z = session.run({"x": x, "mode": mode}).values()
+    again = session.run({"x": x, "mode": mode})["y"]
+    assert (y != z).any() and (y != again).any()
+
+
 def test_refusals():
     for node, message in [
         (helper.make_node("RandomNormal", [], ["y"], shape=[2], dtype=TensorProto.INT32), "not int32"),
@@ -129,4 +180,6 @@ SCRATCH = [
     *rows("float float16", ONE, "y = OP(x)", "Bernoulli RandomNormalLike RandomUniformLike"),
     *rows("float", KEEP, f"y = OP<shape = [1536, 1536]>() {KEPT}", "RandomNormal RandomUniform"),
     *rows("float", ONE, "y = Multinomial<sample_size = 1000>(x)"),
+    *rows("float float16", ONE, "y = Dropout(x)"),
+    *rows("float float16", "T[n, m] x, bool mode", "y = Dropout(x, , mode)"),
 ]

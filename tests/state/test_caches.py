@@ -67,15 +67,6 @@ def first(rows: int, batch: int = 1, dtype: Any = np.float32) -> dict[str, Array
     return {name: np.zeros((batch, KV_HEADS, rows, SIZE), dtype) for name in PAIRS.values()}
 
 
-@pytest.fixture(params=["cpu", "emulator"])
-def device(request: pytest.FixtureRequest) -> str:
-    """The CPU, and a GPU."""
-    name: str = request.param
-    if name == "emulator":
-        pytest.importorskip("compiler._runtime_emulator", reason="the emulator is not built: `make emulator`")
-    return name
-
-
 STEPS = [(5, [5]), (1, [6]), (1, [7]), (3, [10]), (1, [11])]
 RAGGED = [(4, [4, 2]), (1, [5, 3]), (1, [6, 4]), (2, [8, 6])]
 

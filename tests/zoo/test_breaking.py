@@ -19,6 +19,7 @@ from compiler.zoo import tasks
 from tests import broken_passes
 from tests.cli.command import run
 from tests.zoo import broken_checks
+from tests.zoo.data_sets import write_data_set
 
 MODEL = """
 <ir_version: 9, opset_import: ["": 20]>
@@ -117,6 +118,26 @@ def test_the_printed_command_finds_the_cause(
     shown = json.loads(capsys.readouterr().out)
     assert (shown["pass"] and shown["pass"]["name"]) == found
     assert "Add(shift)" in shown["step"]["origin"]
+
+
+@pytest.mark.parametrize("case", ["soft.npz", "test_data_set_0"])
+def test_the_printed_command_fixes_the_sizes_of_the_case(
+    case: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A pass may be wrong only for fixed sizes: the search compiles the model as the check did."""
+    made = onnx.load("soft.onnx")
+    made.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "rows"
+    onnx.save(made, "soft.onnx")
+    x = np.load("soft.npz")["x"]
+    write_data_set(Path("test_data_set_0"), [x], [])
+    Path("INDEX.json").write_text(json.dumps([{"name": "soft", "file": "soft.onnx", "cases": [case]}]))
+    monkeypatch.setattr(tasks, "check", broken_checks.wrong_pass)
+    assert run("zoo", "run", "--zoo", ".", "--both") == 1
+    command = f"candlec bisect soft.onnx --input {case} --dim rows=2"
+    assert f"`{command}` finds the pass" in capsys.readouterr().err
+    broken_passes.let_pass_change_constants(monkeypatch, "merge_reshapes")
+    assert run(*shlex.split(command)[1:], "--json") == 1
+    assert json.loads(capsys.readouterr().out)["pass"]["name"] == "merge_reshapes"
 
 
 @pytest.mark.parametrize(

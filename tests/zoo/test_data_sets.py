@@ -14,6 +14,7 @@ import pytest
 
 import compiler.zoo
 from compiler.zoo.listing import list_models
+from tests.cli.command import run
 from tests.zoo.data_sets import write_data_set
 
 SUB = '<ir_version: 9, opset_import: ["": 20]> sub (float[3] a, float[3] b) => (float[3] y) { y = Sub (a, b) }'
@@ -78,6 +79,27 @@ def test_sequences_strings_and_other_dtypes(tmp_path: Path) -> None:
     read = case.entry.inputs(place)
     assert [each.tolist() for each in read["s"]] == [[1, 1], [0, 0]]
     assert read["h"].dtype == ml_dtypes.bfloat16 and read["t"].tolist() == ["one", "zwölf"]
+
+
+@pytest.mark.parametrize("names", [None, ["b", "a"]], ids=["in order", "by name"])
+def test_commands_read_the_inputs_of_a_folder(
+    names: list[str] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_data_set(Path("set"), [A, B] if names is None else [B, A], [], names)
+    onnx.save(onnx.parser.parse_model(SUB), "sub.onnx")
+    assert run("compile", "sub.onnx") == 0
+    assert run("run", "sub.plan", "--input", "set", "--output", "y.npz") == 0
+    np.testing.assert_array_equal(np.load("y.npz")["y"], A - B)
+    for verb in ("verify", "bisect"):
+        assert run(verb, "sub.onnx", "--input", "set") == 0
+    capsys.readouterr()
+    (tmp_path / "empty").mkdir()
+    assert run("run", "sub.plan", "--input", "empty") == 1
+    assert "empty has no file input_0.pb" in capsys.readouterr().err
+    (tmp_path / "set/input_1.pb").write_bytes(b"\xff")
+    assert run("run", "sub.plan", "--input", "set") == 1
+    assert "input_1.pb holds no TensorProto" in capsys.readouterr().err
 
 
 def test_initializers_among_the_inputs_need_no_file(tmp_path: Path) -> None:

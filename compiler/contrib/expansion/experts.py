@@ -21,7 +21,9 @@ def part(new: Body, value: ir.Value, expert: int) -> ir.Value:
     array = constant_of(value)
     if array is not None and array.ndim and expert < len(array):
         return new.constant(array[expert])
-    return new.op("Gather", value, new.scalar(expert, INT64), axis=0)
+    found: ir.Value = new.op("Gather", value, new.scalar(expert, INT64), axis=0)
+    found.type = value.type
+    return found
 
 
 @dataclass(frozen=True)

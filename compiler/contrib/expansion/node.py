@@ -99,6 +99,11 @@ class Node(Attributes):
             self.refuse("CC0210", f"{self.op_type}'s input {name} has {found} dimensions, not {expected}")
         return found
 
+    def check_rank(self, index: Int, name: str, *allowed: Int) -> None:
+        """Refuses the node if the rank of an input with this name is known, and not allowed."""
+        if rank(self.input(index)) is not None:
+            self.rank(index, name, *allowed)
+
     def known_size(self, index: Int, axis: Int) -> Int | None:
         """The size of an input's axis; `None` if it is not known."""
         shape = self.input(index).shape

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -67,21 +68,28 @@ class Blocks:
 
     def __init__(self, file: WeightFile) -> None:
         self._file = file
-        self._fits: dict[tuple[tuple[int, ...], bytes], list[Fit]] = {}
+        self._fits: dict[tuple[tuple[int, ...], bytes], list[tuple[Fit, weakref.ref[Array]]]] = {}
         self._packed: dict[str, PackedWeights | None] = {}
 
-    def add(self, fit: Fit, rows: Array) -> None:
-        """Records a tensor, if it may be a matrix of codes, and its numbers `[N, K]`."""
-        if rows.ndim == 2 and self._file.tensors[fit.tensor].is_quantized:
-            self._fits.setdefault(_key(rows), []).append(fit)
+    def add(self, fit: Fit, array: Array) -> None:
+        """Records a tensor, if it may be a matrix of codes, and the weight `array` of the model, which has its numbers.
+
+        The reference to the array is weak, so that a matrix that a pass replaces takes no memory. Only the numbers of
+        such a matrix have to be computed again.
+        """
+        if array.ndim == 2 and self._file.tensors[fit.tensor].is_quantized:
+            rows = array.T if fit.transposed else array
+            self._fits.setdefault(_key(rows), []).append((fit, weakref.ref(array)))
 
     def of(self, rows: Array) -> tuple[PackedWeights, str] | None:
         """The codes that stand for exactly these numbers `[N, K]`, and their type; `None` without such codes.
 
         Readers of one tensor share the arrays, so that the plan has them once.
         """
-        for fit in self._fits.get(_key(rows), []):
-            if not np.array_equal(fit.rows(self._file), rows):
+        for fit, held in self._fits.get(_key(rows), []):
+            array = held()
+            is_same = array is not None and _is_same(rows, array.T if fit.transposed else array)
+            if not is_same and not np.array_equal(fit.rows(self._file), rows):
                 continue
             if fit.tensor not in self._packed:
                 self._packed[fit.tensor] = fit.packed(self._file)
@@ -93,3 +101,8 @@ class Blocks:
 def _key(rows: Array) -> tuple[tuple[int, ...], bytes]:
     """The shape and the first row, which few matrices share."""
     return rows.shape, rows[:1].tobytes()
+
+
+def _is_same(one: Array, other: Array) -> bool:
+    """Whether two arrays are the same elements of the same memory."""
+    return one.dtype == other.dtype and one.__array_interface__ == other.__array_interface__

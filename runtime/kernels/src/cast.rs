@@ -48,7 +48,7 @@ pub fn widen<H: Half>(x: &[u8], out: &mut [f32]) {
 /// # Panics
 /// The number of elements in `x` differs from that in `out`.
 pub fn narrow<H: Half>(x: &[u8], out: &mut [H]) {
-    H::narrow(bytemuck::cast_slice(x), out);
+    H::narrow(Isa::get(), bytemuck::cast_slice(x), out);
 }
 
 /// `out = convert(x)`. The elements of `x` are bytes, so that the function is compiled once per result type.

@@ -46,6 +46,14 @@ impl<'a, R: Copy + Send + Sync> Rewrite<'a, R> {
         (self.from.map_or(to.cast_const(), <[R]>::as_ptr), to)
     }
 
+    /// Copies the input to the output, unless it is there, and returns the output.
+    pub fn copied(self) -> &'a mut [R] {
+        if let Some(from) = self.from {
+            self.to.copy_from_slice(from);
+        }
+        self.to
+    }
+
     /// Sets every element to `value`.
     pub fn fill(&mut self, value: R) {
         self.to.fill(value);
@@ -118,7 +126,7 @@ impl<'a, R: Copy + Send + Sync> Rewrite<'a, R> {
     }
 
     /// Calls `task(i, chunk)` for consecutive chunks of `length` elements; the last one may be shorter.
-    pub(crate) fn for_each_chunk(self, threads: &Threads, length: usize, task: impl Fn(usize, Rewrite<'_, R>) + Sync) {
+    pub fn for_each_chunk(self, threads: &Threads, length: usize, task: impl Fn(usize, Rewrite<'_, R>) + Sync) {
         let from = self.from;
         threads.for_each_chunk(self.to, length, |i, to| {
             let from = from.map(|from| &from[i * length..i * length + to.len()]);

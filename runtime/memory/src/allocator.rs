@@ -9,7 +9,7 @@
 use std::alloc::{GlobalAlloc, Layout};
 use std::collections::BTreeMap;
 use std::ptr::{self, null_mut, with_exposed_provenance_mut};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The size in bytes from which a block counts as large. Smaller blocks come from the inner allocator.
@@ -54,6 +54,15 @@ pub fn keeps_pages() -> bool {
     KEEPS_PAGES.load(Ordering::Relaxed)
 }
 
+/// The bytes of all large blocks that an [`Allocator`] has handed out.
+static ALLOCATED: AtomicU64 = AtomicU64::new(0);
+
+/// The bytes of all large blocks that the program has allocated so far, also of those that it has freed. A block of 16 KiB or
+/// more counts, if the program's allocator is an [`Allocator`].
+pub fn allocated() -> u64 {
+    ALLOCATED.load(Ordering::Relaxed)
+}
+
 /// Returns the size in bytes, rounded up to whole pages, if the block is large.
 #[inline]
 fn large(layout: Layout) -> Option<usize> {
@@ -65,6 +74,7 @@ impl<A: GlobalAlloc> Allocator<A> {
     /// short.
     #[inline(never)]
     fn allocate(&self, size: usize) -> *mut u8 {
+        ALLOCATED.fetch_add(size as u64, Ordering::Relaxed);
         let mut ranges = self.ranges();
         if let Some(start) = ranges.allocate(size) {
             return with_exposed_provenance_mut(start);
@@ -314,7 +324,9 @@ mod tests {
             unsafe { allocator.dealloc(allocator.alloc(layout), layout) };
             keeps_pages()
         };
+        let before = allocated();
         assert_eq!([keeps(|| false), keeps(|| true)], [false, true]);
+        assert!(allocated() - before >= 2 * LARGE as u64);
     }
 
     #[test]

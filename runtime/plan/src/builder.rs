@@ -143,7 +143,7 @@ impl<'a> SessionBuilder<'a> {
     /// the file cannot be read; [`Error::Device`] if the device is not available; [`Error::Threads`] if the session
     /// cannot have so many threads; [`Error::Weights`] if the weights do not fit the plan.
     pub fn build(self) -> Result<Session> {
-        Session::prepare(|| self.read(), &self.settings())
+        Session::prepare(|| self.read(), &self.settings(), None)
     }
 
     /// Reads the plan and its constants.

@@ -39,6 +39,14 @@ impl Chosen<'_> {
         }
     }
 
+    /// The name of the device; `None` for a GPU of Candle.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Chosen::Name(name) => Some(name),
+            Chosen::Candle(device) => device.is_cpu().then(|| Device::Cpu.name()),
+        }
+    }
+
     /// Whether this is the CPU.
     pub fn is_cpu(self) -> bool {
         match self {

@@ -14,14 +14,15 @@ use serde::Serialize;
 use crate::device::{Device, Reason};
 use crate::error::Result;
 use crate::executable::Executable;
-use crate::execute::{KernelRun, Observer, Seen};
 use crate::form::Estimate;
 use crate::ids::StepId;
 use crate::kernel::Call;
 use crate::layout::Layout;
 use crate::memory::type_of;
+use crate::observe::{KernelRun, Observer, Seen};
 use crate::prepare::{Mark, PreparedBlock, PreparedStep};
 use crate::profile::work_of;
+use crate::request::Request;
 use crate::types::{Type, Types};
 use crate::value::Value;
 use crate::work::Work;
@@ -86,7 +87,7 @@ impl Executable {
     pub fn commands(&self, inputs: Vec<Value>, threads: &Threads) -> Result<Vec<StepCommands>> {
         let Device::Gpu(gpu) = &self.device else { return Ok(Vec::new()) };
         let recorder = Recorder { gpu, facts: Mutex::default() };
-        self.run_observed(inputs, threads, &|| false, &recorder)?;
+        self.run_observed(inputs, threads, &Request::default(), (None, Some(&recorder)))?;
         let facts = recorder.facts.into_inner();
         let mut steps = Vec::new();
         self.list_commands(&self.main, 0, &facts, &mut steps);

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use crate::custom::CustomOps;
 use crate::device::Device;
 use crate::error::Result;
-use crate::ids::PairId;
 use crate::kernel::Memory;
 use crate::plan::Plan;
 use crate::prepare::PreparedPlan;
@@ -35,7 +34,7 @@ impl Executable {
         memory: Memory,
         custom: &CustomOps,
     ) -> Result<Executable> {
-        let prepared = PreparedPlan::prepare(plan, constants, device, memory, custom)?;
+        let prepared = PreparedPlan::prepare(plan, constants, device, memory, custom, None)?;
         Ok(Executable::limited(Arc::new(prepared), None))
     }
 
@@ -49,12 +48,6 @@ impl Executable {
     /// The prepared plan.
     pub(crate) fn prepared(&self) -> &Arc<PreparedPlan> {
         &self.prepared
-    }
-
-    /// Whether a run with a state changes the value of a pair in place. A run with a limit counts the values that it makes, so
-    /// it changes none.
-    pub(crate) fn grows(&self, pair: PairId) -> bool {
-        self.max_memory.is_none() && self.prepared.grows[pair.at()]
     }
 }
 

@@ -14,7 +14,8 @@ use crate::growing::{self, Growing};
 use crate::ids::BlockId;
 use crate::interrupt::{Stop, Watch};
 use crate::kernel::{Blocks, Call, Input};
-use crate::memory::Bound;
+use crate::memory::{bytes_held, Bound};
+use crate::observe::{Observer, OfState, Seen};
 use crate::prepare::{Mark, NodeId, Operand, PreparedBlock, PreparedStep};
 use crate::request::{Request, Wanted};
 use crate::size::beyond;
@@ -44,38 +45,23 @@ impl Executable {
     /// See [`Executable::run`]; also [`Error::Interrupted`] and [`Error::TimedOut`]. [`Error::Op`] if there is no such
     /// output.
     pub fn run_request(&self, inputs: Vec<Value>, threads: &Threads, request: &Request) -> Result<Vec<Value>> {
-        self.run_keeping(inputs, threads, request, (usize::MAX, None))
+        self.run_observed(inputs, threads, request, (None, None))
     }
 
-    /// Like [`Executable::run_request`], but the results from index `kept` on stay on the device, for a state. The values
-    /// that change in place are in `growing`. With a memory limit, none changes in place.
-    pub(crate) fn run_keeping(
-        &self,
-        inputs: Vec<Value>,
-        threads: &Threads,
-        request: &Request,
-        (kept, growing): (usize, Option<&Growing>),
-    ) -> Result<Vec<Value>> {
-        let wanted = request.only.map(|only| Wanted::new(&self.main, only)).transpose()?;
-        let (watch, places) = (Watch::new(request.stop, request.deadline), Places { given: request.place, kept });
-        let growing = growing.filter(|_| self.max_memory.is_none());
-        let (spare, expected) = (Spare::default(), Expected::default());
-        Run { executable: self, threads, watch, observer: None, places, wanted, growing, spare, expected }
-            .on_device(inputs)
-    }
-
-    /// Like [`Executable::run_until`], with an observer around every step.
+    /// Like [`Executable::run_request`], with the values of a state, and with an observer around every step.
     pub(crate) fn run_observed(
         &self,
         inputs: Vec<Value>,
         threads: &Threads,
-        stop: Stop,
-        observer: &dyn Observer,
+        request: &Request,
+        (state, observer): (Option<OfState>, Option<&dyn Observer>),
     ) -> Result<Vec<Value>> {
-        let (watch, observer, places) = (Watch::new(stop, None), Some(observer), Places::all(Outputs::Host));
+        let wanted = request.only.map(|only| Wanted::new(&self.main, only)).transpose()?;
+        let watch = Watch::new(request.stop, request.deadline);
+        let places = Places { given: request.place, kept: state.map_or(usize::MAX, |state| state.kept) };
+        let growing = state.map(|state| state.growing);
         let (spare, expected) = (Spare::default(), Expected::default());
-        Run { executable: self, threads, watch, observer, places, wanted: None, growing: None, spare, expected }
-            .on_device(inputs)
+        Run { executable: self, threads, watch, observer, places, wanted, growing, spare, expected }.on_device(inputs)
     }
 
     /// Returns the error of the step whose kernel reported an invalid value.
@@ -89,36 +75,6 @@ impl Executable {
         Error::Run { place: Box::new(place), message, kind: ErrorKind::Op }
     }
 }
-
-/// Observes every step of a run.
-pub(crate) trait Observer: Sync {
-    /// Whether each output is copied from the GPU to the host in its own step, which the observer sees. Otherwise all
-    /// outputs are copied together at the end of the run.
-    fn sees_deliveries(&self) -> bool {
-        true
-    }
-
-    /// Called around a step. Calls `run`, which runs the step, once.
-    fn step(&self, _step: &PreparedStep, run: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        run()
-    }
-
-    /// Called inside [`Observer::step`]. Calls `run`, which runs the step's kernel, once. `_seen` has the values of the
-    /// block, except the inputs that the step may take over.
-    fn kernel(&self, _seen: Seen, call: &mut Call, run: &mut KernelRun) -> Result<Vec<Value>> {
-        run(call)
-    }
-}
-
-/// The data about a step that an observer sees in addition to the inputs.
-pub(crate) struct Seen<'a> {
-    pub step: &'a PreparedStep,
-    /// The values of the step's block, without those that the step takes over.
-    pub slots: &'a [Option<Value>],
-}
-
-/// Runs a kernel.
-pub(crate) type KernelRun<'a> = dyn FnMut(&mut Call) -> Result<Vec<Value>> + 'a;
 
 struct Run<'a> {
     executable: &'a Executable,
@@ -145,7 +101,7 @@ impl Blocks for Nested<'_> {
     fn run(&self, id: BlockId, inputs: &mut Vec<Value>, outputs: &mut Vec<Value>) -> Result<()> {
         let block = self.step.blocks.get(id.at()).ok_or_else(|| Error::op(format!("there is no block {id}")))?;
         block.check(id, inputs)?;
-        let bound = self.run.executable.max_memory.map(|_| self.run.bound(inputs));
+        let bound = self.run.executable.max_memory.map(|_| self.run.bound(self.run.left(), inputs));
         self.run.steps(block, None, (inputs, outputs), bound.as_ref()).map_err(|error| self.place(error, id))
     }
 }
@@ -211,15 +167,37 @@ impl Run<'_> {
         let lists = (&mut inputs, &mut outputs);
         match self.executable.max_memory {
             None => self.steps(main, wanted, lists, None)?,
-            Some(bytes) => buffer::within(bytes, || self.steps(main, wanted, lists, Some(&self.bound(&[]))))?,
+            Some(bytes) => {
+                buffer::within(bytes, || self.steps(main, wanted, lists, Some(&self.bound(bytes, &[]))))?;
+                self.check_copies(&outputs, bytes)?;
+            }
         }
         Ok(outputs)
     }
 
-    /// Returns the [budget](buffer::budget) as the memory limit of a block. Values in `lent` and constants do not
-    /// count.
-    fn bound(&self, lent: &[Value]) -> Bound<'_> {
-        Bound::new(&self.executable.addresses, lent, &self.expected)
+    /// Bounds a block by `limit` bytes, with those of the state. Values in `lent` and constants do not count.
+    fn bound(&self, limit: usize, lent: &[Value]) -> Bound<'_> {
+        let constants = &self.executable.addresses;
+        Bound::new(limit, self.growing.map(Growing::held), (constants, lent), &self.expected)
+    }
+
+    /// The bytes that a step has [left](buffer::budget) for its blocks, and those of the state.
+    fn left(&self) -> usize {
+        buffer::budget().saturating_add(self.growing.map_or(0, Growing::bytes))
+    }
+
+    /// Checks that the caller of the run can get copies of values that the state keeps.
+    fn check_copies(&self, outputs: &[Value], limit: usize) -> Result<()> {
+        let Some(growing) = self.growing else { return Ok(()) };
+        let copied = |value: &Value| if let Value::Grown(grown) = value { grown.bytes_to_copy() } else { 0 };
+        let copies = outputs.iter().take(self.places.kept).map(copied).fold(0, usize::saturating_add);
+        let others = bytes_held(outputs.iter().filter(|value| !growing.held().borrow().holds(value)));
+        match copies.saturating_add(others).saturating_add(growing.bytes()) {
+            needed if copies > 0 && needed > limit => Err(Error::Memory(format!(
+                "the outputs and the state need {needed} bytes, but max_memory is {limit}: raise it or use smaller inputs"
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// Runs a block, or the part of it that computes the wanted outputs. Takes the inputs, and appends these outputs.
@@ -294,16 +272,16 @@ impl Run<'_> {
         begun.taken.clear();
         take(step, slots, &mut inputs, &mut begun.taken);
         self.share(step, slots, &mut inputs);
-        let packed = growing::pack(step, &mut inputs, self.threads);
+        let packed = growing::pack(step, (&**slots, slots.bound()), &mut inputs, self.threads);
         packed.map_err(|error| self.place(error, step, &inputs, &begun.taken))?;
         let blocks = Nested { run: self, step };
         let mut call =
             Call { inputs: &mut inputs, outputs: step.outputs.len(), threads: self.threads, blocks: &blocks };
-        let outputs = match (self.observer, self.growing.filter(|_| step.grows.is_some())) {
-            (None, Some(growing)) => growing.run(step, &call),
-            (None, None) => run_kernel(step, slots, &mut call),
-            (Some(observer), _) => {
-                observer.kernel(Seen { step, slots }, &mut call, &mut |call| run_kernel(step, slots, call))
+        let outputs = match self.observer {
+            None => self.run_kernel(step, slots, &mut call),
+            Some(observer) => {
+                let seen = Seen { step, slots, in_place: self.growing_in(step).is_some() };
+                observer.kernel(seen, &mut call, &mut |call| self.run_kernel(step, slots, call))
             }
         };
         let outputs = outputs.map_err(|error| self.place(error, step, &inputs, &begun.taken))?;
@@ -313,6 +291,26 @@ impl Run<'_> {
         }
         step.drops.iter().for_each(|slot| slots.clear(*slot));
         Ok(())
+    }
+
+    /// The values of the state, if the step changes one of them in place.
+    fn growing_in(&self, step: &PreparedStep) -> Option<&Growing> {
+        self.growing.filter(|_| step.grows.is_some())
+    }
+
+    /// Runs the kernel of a step, or changes a value of the state in place.
+    fn run_kernel(&self, step: &PreparedStep, slots: &Slots, call: &mut Call) -> Result<Vec<Value>> {
+        let growing = self.growing_in(step);
+        let work = |call: &mut Call| match growing {
+            Some(growing) => growing.run(step, call),
+            None => step.kernel().run(call),
+        };
+        let Some(bound) = slots.bound() else { return work(call) };
+        let expected = match growing {
+            Some(_) => 0,
+            None => bound.expected(step.mark.0 as usize, step.operator(), call),
+        };
+        bound.run(expected, slots, call, work)
     }
 
     /// Lends the inputs that outlive the step.
@@ -369,13 +367,6 @@ impl Run<'_> {
 
 fn is_on_device(value: &Value) -> bool {
     matches!(value, Value::Tensor(array) if array.is_on_device())
-}
-
-fn run_kernel(step: &PreparedStep, slots: &Slots, call: &mut Call) -> Result<Vec<Value>> {
-    match slots.bound() {
-        None => step.kernel().run(call),
-        Some(bound) => bound.run((step.mark.0 as usize, step.kernel(), step.operator()), slots, call),
-    }
 }
 
 /// The current step of a block.

@@ -27,11 +27,6 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// All results go to one place.
-    pub fn all(given: Outputs) -> Places {
-        Places { given, kept: usize::MAX }
-    }
-
     fn of(self, at: usize) -> Outputs {
         if at < self.kept {
             self.given

@@ -117,6 +117,7 @@ mod mapped;
 mod memory;
 mod movable;
 mod newer;
+mod observe;
 mod operands;
 mod operator;
 mod ops;

@@ -15,8 +15,8 @@ use crate::shared::{self, Key};
 #[doc(hidden)]
 impl Session {
     /// [`Session::load`] of a plan file. Large constants stay in the file. Another file may take its name, for example
-    /// when the model is compiled again. On the CPU, all sessions with the same file and `memory` share the constants and
-    /// their packed copies.
+    /// when the model is compiled again. All sessions with the same file, device and `memory` share the
+    /// constants; on the CPU, also their packed copies.
     ///
     /// # Errors
     /// As [`Session::load`], and [`Error::Read`] if the file cannot be opened, or changes while it is loaded.
@@ -47,21 +47,23 @@ impl Session {
         let unreadable = |error: std::io::Error| refused(format!("it cannot be opened: {error}"));
         let file = File::open(path).map_err(unreadable)?;
         let metadata = file.metadata().map_err(unreadable)?;
-        let shares = settings.device.is_cpu() && settings.weights.is_none() && !settings.keep_constants;
-        let key = Key::of(&metadata, settings.memory).filter(|_| shares);
-        if let Some(prepared) = key.as_ref().and_then(shared::find) {
+        let shares = settings.weights.is_none() && !settings.keep_constants;
+        let device = settings.device.name().filter(|_| shares);
+        let key = device.and_then(|device| Key::of(&metadata, settings.memory, device));
+        let found = key.as_ref().and_then(shared::find);
+        if let Some(prepared) = found.clone().filter(|_| settings.device.is_cpu()) {
             let executable = Arc::new(Executable::limited(prepared, settings.max_memory));
             return Session::sharing(executable, settings.device.open()?, settings.threads);
         }
-        let load = |mapping| Session::prepare(|| crate::read::read_file(&file, mapping), settings);
+        let load = |mapping| Session::prepare(|| crate::read::read_file(&file, mapping), settings, found.as_deref());
         // SAFETY: guaranteed by the caller. The session holds the mapping.
         let loaded = unsafe { while_unchanged(&file, load) }.map_err(unreadable)?;
         let changed = || refused("the file changed while it was loaded: load it again".to_string());
         let session = loaded.ok_or_else(changed)??;
-        Ok(match key {
+        match key {
             Some(key) => session.shared(key),
-            None => session,
-        })
+            None => Ok(session),
+        }
     }
 }
 

@@ -8,17 +8,20 @@ use smallvec::SmallVec;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::expected::Expected;
-use crate::kernel::{Call, Input, Kernel};
+use crate::kernel::{Call, Input};
 use crate::operator::Operator;
 use crate::types::{TensorType, Type};
 use crate::value::by_address::Addresses;
 use crate::value::held::{Held, Holding, Outside};
 use crate::value::storages::RECORD;
-use crate::value::Value;
+use crate::value::{Array, Value};
 
 /// A bound on the bytes that the values of one block hold at once.
 pub(crate) struct Bound<'c> {
+    /// The most bytes of the values in slots, of the values that a step makes, and of the state.
     limit: usize,
+    /// The values of the state, which the run holds from its start to its end.
+    state: Option<&'c RefCell<Held>>,
     /// The values that the caller holds, and counts itself.
     outside: Outside<'c>,
     /// Whether these include all inputs of the block.
@@ -29,11 +32,16 @@ pub(crate) struct Bound<'c> {
 }
 
 impl<'c> Bound<'c> {
-    /// Bounds a block by the bytes that the caller has [left](buffer::budget). Constants, and the values that are
-    /// `lent` to the block, all its inputs or none, do not count.
-    pub fn new(constants: &'c Addresses, lent: &[Value], expected: &'c Expected) -> Bound<'c> {
+    /// Bounds a block by `limit` bytes. Constants, and the values that are `lent` to the block, all its inputs or none, do not
+    /// count. The values of the `state` count, although the run holds them outside of the block.
+    pub fn new(
+        limit: usize,
+        state: Option<&'c RefCell<Held>>,
+        (constants, lent): (&'c Addresses, &[Value]),
+        expected: &'c Expected,
+    ) -> Bound<'c> {
         let outside = Outside::of_constants(constants).and(lent.iter());
-        Bound { limit: buffer::budget(), outside, lends: !lent.is_empty(), held: RefCell::default(), expected }
+        Bound { limit, state, outside, lends: !lent.is_empty(), held: RefCell::default(), expected }
     }
 
     /// Counts an input of the block. A lent sequence takes no bytes, but its items have storages that are counted once.
@@ -45,7 +53,9 @@ impl<'c> Bound<'c> {
 
     /// Counts a value that a slot receives.
     pub fn add(&self, value: &Value) {
-        self.held.borrow_mut().add(value, &self.outside);
+        if !self.state.is_some_and(|state| state.borrow().holds(value)) {
+            self.held.borrow_mut().add(value, &self.outside);
+        }
     }
 
     /// Stops counting a value that leaves the block.
@@ -59,9 +69,10 @@ impl<'c> Bound<'c> {
         }
     }
 
-    /// The bytes of the values in slots, and of other values of the block, which are counted.
+    /// The bytes of the values in slots, of other values of the block, which are counted, and of the state.
     fn bytes<'v>(&self, slots: &'v [Option<Value>], more: impl Iterator<Item = &'v Value>) -> usize {
-        self.held.borrow().bytes(slots.iter().flatten().chain(more))
+        let of_state = self.state.map_or(0, |state| state.borrow().bytes(std::iter::empty()));
+        self.held.borrow().bytes(slots.iter().flatten().chain(more)).saturating_add(of_state)
     }
 
     /// Whether the values in slots are within the bound. The inputs of a run may exceed it.
@@ -69,28 +80,32 @@ impl<'c> Bound<'c> {
         self.bytes(slots, std::iter::empty()) <= self.limit
     }
 
-    /// Runs a step's kernel while `slots` hold the block's other values. The inputs that the step takes over are counted, and
-    /// the results are afterwards. `step` is the number of the step in the run. The operator, if it is known, infers the sizes
-    /// of the results.
+    /// The bytes of the results of an operator, as far as they follow from the shapes of the inputs. `step` is the number of the
+    /// step in the run.
+    pub fn expected(&self, step: usize, operator: Option<&dyn Operator>, call: &Call) -> usize {
+        operator.map_or(0, |operator| self.expected.bytes((step, operator), call))
+    }
+
+    /// Does the `work` of a step while `slots` hold the block's other values. The inputs that the step takes over are counted,
+    /// and the results are afterwards. They should need `expected` bytes.
     ///
     /// # Errors
-    /// The results do not fit beside these values. If their sizes follow from the inputs' shapes, the kernel does not
-    /// run.
+    /// The results do not fit beside these values. If the expected bytes do not fit, the step does not run.
     pub fn run(
         &self,
-        (step, kernel, operator): (usize, &dyn Kernel, Option<&dyn Operator>),
+        expected: usize,
         slots: &[Option<Value>],
         call: &mut Call,
+        work: impl FnOnce(&mut Call) -> Result<Vec<Value>>,
     ) -> Result<Vec<Value>> {
         let before = self.bytes(slots, call.inputs.iter().filter_map(owned));
-        let expected = operator.map_or(0, |operator| self.expected.bytes((step, operator), call));
         if before.saturating_add(expected) > self.limit {
             // The results may reuse the storage of inputs that die.
             self.check(self.without_owned(slots, call).saturating_add(expected).max(before))?;
         }
         let given: SmallVec<[Option<Holding>; 4]> =
             call.inputs.iter().map(|input| owned(input).and_then(Holding::of)).collect();
-        let mut outputs = buffer::within(self.limit - before, || kernel.run(call))?;
+        let mut outputs = buffer::within(self.limit - before, || work(call))?;
         for (_, holding) in call.inputs.iter().zip(&given).filter(|(input, _)| owned(input).is_none()) {
             self.release(*holding);
         }
@@ -101,6 +116,18 @@ impl<'c> Bound<'c> {
         }
         outputs.drain(call.outputs.min(outputs.len())..).for_each(|output| self.remove(&output));
         Ok(outputs)
+    }
+
+    /// Makes a copy of a value of the state for a step that takes it over, and counts it. The copy takes `bytes` bytes.
+    ///
+    /// # Errors
+    /// The copy does not fit beside the values in slots, or there is no memory.
+    pub fn copy(&self, bytes: usize, slots: &[Option<Value>], copy: impl FnOnce() -> Result<Array>) -> Result<Value> {
+        let before = self.bytes(slots, std::iter::empty());
+        self.check(before.saturating_add(bytes))?;
+        let copied = Value::from(buffer::within(self.limit - before, copy)?);
+        self.add(&copied);
+        Ok(copied)
     }
 
     /// The bytes of the values in slots.
@@ -182,6 +209,7 @@ pub(crate) fn bytes_held<'a>(values: impl Iterator<Item = &'a Value> + Clone) ->
 pub(crate) fn type_of(value: &Value) -> Result<Type> {
     let dtype = match value {
         Value::Strings(_) => DType::String,
+        Value::Grown(grown) => grown.dtype(),
         value => value.tensor()?.dtype(),
     };
     Ok(Type::Tensor(TensorType::sized(dtype, value.dims()?)))

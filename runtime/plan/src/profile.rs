@@ -10,13 +10,14 @@ use serde::Serialize;
 use crate::device::{Device, Reason};
 use crate::error::Result;
 use crate::executable::Executable;
-use crate::execute::{KernelRun, Observer, Seen};
 use crate::form::KernelForm;
 use crate::interrupt::Stop;
 use crate::kernel::Call;
 use crate::memory::type_of;
+use crate::observe::{KernelRun, Observer, Seen};
 use crate::prepare::{Mark, PreparedBlock, PreparedStep};
-use crate::types::Type;
+use crate::request::Request;
+use crate::types::{Type, Types};
 use crate::value::held::storages;
 use crate::value::Value;
 use crate::work::Work;
@@ -54,13 +55,26 @@ impl Executable {
     /// # Errors
     /// As [`Executable::run_until`].
     pub fn profile(&self, inputs: &[Value], runs: usize, threads: &Threads, stop: Stop) -> Result<Vec<StepTime>> {
+        let request = Request { stop, ..Request::default() };
+        self.profile_of(runs, |observer| {
+            self.run_observed(copies(inputs)?, threads, &request, (None, Some(observer))).map(drop)
+        })
+    }
+
+    /// Calls `run` once to find the steps' work, then `runs` times to time them. It runs the plan with an observer.
+    ///
+    /// # Errors
+    /// A run failed.
+    pub(crate) fn profile_of(
+        &self,
+        runs: usize,
+        mut run: impl FnMut(&dyn Observer) -> Result<()>,
+    ) -> Result<Vec<StepTime>> {
         let survey = Survey::new(&self.constants);
-        // Copies, because a step cannot write in place into values that the caller holds, and would take longer.
-        let given = || inputs.iter().map(copy).collect::<Result<Vec<Value>>>();
-        self.run_observed(given()?, threads, stop, &survey)?;
+        run(&survey)?;
         let clock = Clock { times: Mutex::default(), device: &self.device };
         for _ in 0..runs {
-            self.run_observed(given()?, threads, stop, &clock)?;
+            run(&clock)?;
         }
         let mut steps = Vec::new();
         let (times, facts) = (clock.times.into_inner(), survey.facts.into_inner());
@@ -89,6 +103,11 @@ impl Executable {
             }
         }
     }
+}
+
+/// Copies of the inputs that a caller holds. A step cannot write into the caller's values, and would take longer.
+pub(crate) fn copies(inputs: &[Value]) -> Result<Vec<Value>> {
+    inputs.iter().map(copy).collect()
 }
 
 fn copy(value: &Value) -> Result<Value> {
@@ -154,7 +173,10 @@ impl Observer for Survey {
         let alive = outputs.as_ref().map_or(0, |outputs| self.alive(outputs));
         self.held.lock().pop();
         let outputs = outputs?;
-        let work = input_types.and_then(|input_types| work_of(seen.step, &input_types, &outputs));
+        let work = input_types.and_then(|input_types| match seen.in_place {
+            true => work_on_rows(input_types.get(1)?.as_ref()?),
+            false => work_of(seen.step, &input_types, &outputs),
+        });
         let mut facts = self.facts.lock();
         let first = Facts { work: Some(Work::default()), alive_bytes: 0 };
         let sum = facts.entry(seen.step.mark).or_insert(first);
@@ -168,6 +190,11 @@ impl Observer for Survey {
 pub(crate) fn work_of(step: &PreparedStep, input_types: &[Option<Type>], outputs: &[Value]) -> Option<Work> {
     let output_types = outputs.iter().map(type_of).collect::<Result<Vec<_>>>().ok()?;
     step.work(input_types, &output_types)
+}
+
+/// The work of a step that only writes rows of this type into a value of the state.
+fn work_on_rows(rows: &Type) -> Option<Work> {
+    Work::moving(&Types::of(&[Some(rows)], 1), std::slice::from_ref(rows))
 }
 
 struct Clock<'a> {

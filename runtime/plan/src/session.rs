@@ -110,7 +110,7 @@ impl Session {
     /// As [`Session::load`]; also [`Error::Weights`] if the weights do not fit the plan. [`Error::Read`] of the kind
     /// [`CustomOp`](crate::error::ErrorKind::CustomOp) if a custom operator of the plan has no implementation.
     pub fn load_with(bytes: &[u8], settings: &Settings) -> Result<Session> {
-        Session::prepare(|| crate::read::read(bytes), settings)
+        Session::prepare(|| crate::read::read(bytes), settings, None)
     }
 
     /// [`Session::load`] for a GPU that does not exist, to record its [commands](Session::commands).
@@ -131,14 +131,25 @@ impl Session {
         Ok(Session { executable, device, threads, constants: None })
     }
 
-    /// Shares the prepared plan with later sessions of a file, or takes that of a session that was faster. A session with
-    /// custom operators shares nothing, because another one may have other implementations.
-    pub(crate) fn shared(mut self, key: Key) -> Session {
-        if self.custom_ops().is_empty() {
-            let prepared = shared::keep(key, self.executable.prepared().clone());
-            self.executable = Arc::new(Executable::limited(prepared, self.executable.max_memory));
+    /// Shares the prepared plan with later sessions of a file, or takes that of a session that was faster. On a GPU, it shares the
+    /// constants. A session with custom operators shares nothing, because another one may have other implementations.
+    ///
+    /// # Errors
+    /// The GPU fails.
+    pub(crate) fn shared(mut self, key: Key) -> Result<Session> {
+        let prepared = self.executable.prepared().clone();
+        match self.device {
+            _ if !self.custom_ops().is_empty() => {}
+            Device::Cpu => {
+                let prepared = shared::keep(key, prepared);
+                self.executable = Arc::new(Executable::limited(prepared, self.executable.max_memory));
+            }
+            Device::Gpu(_) => {
+                self.device.finish()?; // another stream may read the constants
+                shared::add(key, &prepared);
+            }
         }
-        self
+        Ok(self)
     }
 
     /// The commands that one run would give a GPU, step by step, in a [`Session::dry_run`].
@@ -149,8 +160,13 @@ impl Session {
         self.executable.commands(inputs, &self.threads)
     }
 
-    /// Prepares the plan and the constants that `read` returns.
-    pub(crate) fn prepare(read: impl FnOnce() -> Result<(Plan, Vec<Value>)>, settings: &Settings) -> Result<Session> {
+    /// Prepares the plan and the constants that `read` returns. On a GPU, it shares the constants of `other`, if that is the same
+    /// plan.
+    pub(crate) fn prepare(
+        read: impl FnOnce() -> Result<(Plan, Vec<Value>)>,
+        settings: &Settings,
+        other: Option<&PreparedPlan>,
+    ) -> Result<Session> {
         let device = settings.device.open()?;
         let threads = started(settings.threads.unwrap_or_else(|| usable_processors().min(MAX_THREADS)))?;
         let none = CustomOps::new();
@@ -158,7 +174,7 @@ impl Session {
         let (plan, constants) = replaced(read()?, settings.weights)?;
         custom.check(&plan)?;
         let kept = settings.keep_constants.then(|| Arc::new(plan.arrays(&constants)));
-        let prepared = PreparedPlan::prepare(plan, constants, &device, settings.memory, custom)?;
+        let prepared = PreparedPlan::prepare(plan, constants, &device, settings.memory, custom, other)?;
         let executable = Executable::limited(Arc::new(prepared), settings.max_memory);
         Ok(Session { executable: Arc::new(executable), device, threads, constants: kept })
     }

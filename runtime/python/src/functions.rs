@@ -112,6 +112,12 @@ pub fn keeps_pages() -> bool {
     allocator::keeps_pages()
 }
 
+/// Returns the bytes of all blocks of 16 KiB or more that the extension has allocated so far, also of those that it has freed.
+#[pyfunction]
+pub fn allocated() -> u64 {
+    allocator::allocated()
+}
+
 /// Returns every op as a JSON list of family, name and placement on a GPU.
 #[pyfunction]
 pub fn ops() -> String {

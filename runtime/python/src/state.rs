@@ -7,6 +7,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict};
+use serde_json::json;
 
 use crate::arrays::Passing;
 use crate::device_arrays::given_value;
@@ -68,6 +69,16 @@ impl State {
             named.set_item(&session.results[at], to_python_value(py, value)?)?;
         }
         Ok(named)
+    }
+
+    /// Measures the time of every step over `runs` runs, as a JSON list. Each run begins with the present values, which stay.
+    fn profile(&self, py: Python<'_>, session: &Session, inputs: &Bound<'_, PyDict>, runs: usize) -> PyResult<String> {
+        let mut inner = self.lock()?;
+        let state: &mut Inner = &mut inner;
+        state.check(&session.inner).map_err(to_python)?;
+        let given = session.values_at(state.given(), inputs, Passing::Lend)?;
+        let steps = interruptible(py, None, |stop| session.inner.profile_with(state, &given, runs, stop))?;
+        Ok(json!(steps).to_string())
     }
 
     /// Returns to the first values.

@@ -224,7 +224,7 @@ mod tests {
                 let q = values(batch * heads * queries * depth, 0);
                 let [k, v] = [(depth, 3), (width, 5)].map(|(size, seed)| {
                     let mut narrow = vec![H::zeroed(); batch * kv_heads * keys * size];
-                    H::narrow(&values(narrow.len(), seed), &mut narrow);
+                    H::narrow(Isa::get(), &values(narrow.len(), seed), &mut narrow);
                     narrow
                 });
                 for is_folded in [false, true] {

@@ -81,8 +81,8 @@ impl PackedB {
         let panel = |i: usize, out: &mut [f32]| panel([i * width, n.min((i + 1) * width)], width, out);
         let data = Lines::overwritten((size * format.size()).div_ceil(size_of::<f32>()), |data| match format {
             Format::Float32 => threads.for_each_chunk(data, width * k, panel),
-            Format::Float16 => narrowed::<f16>(threads, data, size, width * k, panel),
-            Format::Bfloat16 => narrowed::<bf16>(threads, data, size, width * k, panel),
+            Format::Float16 => narrowed::<f16>(isa, threads, data, size, width * k, panel),
+            Format::Bfloat16 => narrowed::<bf16>(isa, threads, data, size, width * k, panel),
         });
         PackedB { isa, k, n, width, format, data }
     }
@@ -120,6 +120,7 @@ impl PackedB {
 
 /// Writes `size` 16-bit numbers to `data`; `panel` produces one panel of `length` numbers at a time.
 fn narrowed<T: Half>(
+    isa: Isa,
     threads: &Threads,
     data: &mut [f32],
     size: usize,
@@ -129,7 +130,7 @@ fn narrowed<T: Half>(
     let data: &mut [T] = bytemuck::cast_slice_mut(data);
     threads.for_each_chunk(&mut data[..size], length, |i, out| {
         let wide = Lines::overwritten(out.len(), |wide| panel(i, wide));
-        T::narrow(&wide[..out.len()], out);
+        T::narrow(isa, &wide[..out.len()], out);
     });
 }
 

@@ -43,7 +43,7 @@ fn holds<T: Half>(isa: Isa, data: &[f32]) -> bool {
     let (mut narrow, mut wide) = ([T::zeroed(); CHUNK], [0.0; CHUNK]);
     data.chunks(CHUNK).all(|chunk| {
         let (narrow, wide) = (&mut narrow[..chunk.len()], &mut wide[..chunk.len()]);
-        T::narrow(chunk, narrow);
+        T::narrow(isa, chunk, narrow);
         T::widen(isa, narrow, wide);
         chunk.iter().zip(wide).all(|(a, b)| a.to_bits() == b.to_bits())
     })

@@ -20,8 +20,8 @@ impl Numbers {
         let (format, len) = (Format::holding(isa, numbers), numbers.len());
         let data = Lines::overwritten((len * format.size()).div_ceil(size_of::<f32>()), |data| match format {
             Format::Float32 => data.copy_from_slice(numbers),
-            Format::Float16 => f16::narrow(numbers, &mut bytemuck::cast_slice_mut(data)[..len]),
-            Format::Bfloat16 => bf16::narrow(numbers, &mut bytemuck::cast_slice_mut(data)[..len]),
+            Format::Float16 => f16::narrow(isa, numbers, &mut bytemuck::cast_slice_mut(data)[..len]),
+            Format::Bfloat16 => bf16::narrow(isa, numbers, &mut bytemuck::cast_slice_mut(data)[..len]),
         });
         Numbers { format, data, len }
     }

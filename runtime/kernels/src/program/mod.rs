@@ -12,7 +12,7 @@ mod unary;
 pub use bind::{Argument, Bound};
 pub use candle_plan_descriptors::program::{Binary, Instruction, Invalid, Operand, Program, Start, Unary};
 pub(crate) use unary::floor_mod;
-pub use unary::{unary, unary_in_place};
+pub use unary::{rewrite_unary, unary, unary_in_place};
 
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,7 @@
 
 use super::Unary;
 use crate::isa::Isa;
+use crate::rewrite::Rewrite;
 use crate::vector::{arc, dispatch_isa, map, math, Together, Vector};
 
 /// `out[i] = function(x[i])`; booleans are 0 and 1. [`Unary::BitwiseNot`] is `-1 - x`, as for integers.
@@ -19,6 +20,13 @@ pub fn unary_in_place(isa: Isa, function: Unary, x: &mut [f32]) {
     let out = x.as_mut_ptr();
     // SAFETY: the function reads and writes the elements of one slice.
     unsafe { apply_to(isa, function, x.len(), out, out) }
+}
+
+/// Rewrites each element with `function`, like [`unary`].
+pub fn rewrite_unary(isa: Isa, function: Unary, mut x: Rewrite<f32>) {
+    let (from, to) = x.pointers();
+    // SAFETY: as many elements are at both addresses, which are equal or those of memory that does not overlap.
+    unsafe { apply_to(isa, function, x.len(), from, to) }
 }
 
 /// `out[i] = function(x[i])` for `len` elements.

@@ -25,4 +25,6 @@ pub(crate) use pack::Stored;
 pub(crate) use pairs::Pairs;
 pub(crate) use product::Product;
 pub(crate) use round::round;
+#[cfg(test)]
+pub(crate) use sums::PairSums;
 pub(crate) use widened::Widened;

@@ -20,12 +20,13 @@ impl Form<RoundedCase> for Pairs {
         PairSums::of(case.isa).is_some()
     }
 
-    /// As for a product in `f32` of half the depth.
+    /// As for a product in `f32` of half the depth, whose instructions may take longer.
     fn cost(&self, case: &RoundedCase) -> f64 {
         let ProductSizes { m, n, k } = case.sizes;
         let vectors = n.div_ceil(LANES);
         let loads = vectors * m.div_ceil(ROWS) + m * vectors.div_ceil(VECTORS);
-        let products = time_of_vector(Format::Float32, m) * vectors as f64 + loads as f64;
+        let time = PairSums::of(case.isa).map_or(1.0, PairSums::time) * time_of_vector(Format::Float32, m);
+        let products = time * vectors as f64 + loads as f64;
         k.div_ceil(2) as f64 * products + ROUND * m as f64 * k as f64 / UNIT
     }
 }

@@ -1,5 +1,8 @@
 //! The instructions that sum products of pairs, and the sizes of their tiles.
 
+#[cfg(target_arch = "x86_64")]
+use std::sync::OnceLock;
+
 use crate::isa::Isa;
 
 /// The columns per vector.
@@ -27,6 +30,28 @@ impl PairSums {
     pub fn of(isa: Isa) -> Option<PairSums> {
         let has = isa.level() == crate::isa::Level::Avx512 && std::arch::is_x86_feature_detected!("avx512bf16");
         has.then_some(PairSums(Proof))
+    }
+
+    /// The time of an instruction, in instructions that multiply and add vectors of `f32`. Intel's processors begin one in
+    /// two cycles, and two of the latter in a cycle. Those of AMD begin as many of both.
+    #[cfg(target_arch = "x86_64")]
+    pub fn time(self) -> f64 {
+        static TIME: OnceLock<f64> = OnceLock::new();
+        *TIME.get_or_init(|| {
+            let found = std::arch::x86_64::__cpuid(0);
+            let vendor = [found.ebx, found.edx, found.ecx].map(u32::to_le_bytes);
+            if vendor.concat() == b"GenuineIntel" {
+                4.0
+            } else {
+                1.0
+            }
+        })
+    }
+
+    /// Stands for the time of instructions that no processor has.
+    #[cfg(not(target_arch = "x86_64"))]
+    pub fn time(self) -> f64 {
+        match self.0 {}
     }
 
     /// Returns no proof.

@@ -1,10 +1,16 @@
 //! 16-bit numbers, converted to and from `f32`.
 
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::*;
+
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
 use super::{dispatch_isa, Vector};
 use crate::isa::Isa;
+#[cfg(target_arch = "x86_64")]
+use crate::isa::Level;
+use crate::lane_loops::per_isa;
 
 /// A number that vectors load as `f32`.
 pub(crate) trait Stored: bytemuck::Pod + Send {
@@ -17,11 +23,11 @@ pub(crate) trait Stored: bytemuck::Pod + Send {
 
 /// A 16-bit number.
 pub trait Half: bytemuck::Pod + Send {
-    /// Converts with rounding to nearest.
+    /// Converts with rounding to nearest, ties to even. NaN stays NaN.
     ///
     /// # Panics
     /// The lengths differ.
-    fn narrow(from: &[f32], to: &mut [Self]);
+    fn narrow(isa: Isa, from: &[f32], to: &mut [Self]);
 
     /// Converts exactly.
     ///
@@ -39,7 +45,7 @@ impl Stored for f32 {
 }
 
 macro_rules! half {
-    ($($half:ident $load:ident)*) => {
+    ($($half:ident $load:ident $narrow:ident)*) => {
         $(impl Stored for $half {
             #[inline(always)]
             unsafe fn load<V: Vector>(from: *const $half) -> V {
@@ -49,8 +55,9 @@ macro_rules! half {
         }
 
         impl Half for $half {
-            fn narrow(from: &[f32], to: &mut [$half]) {
-                to.convert_from_f32_slice(from);
+            fn narrow(isa: Isa, from: &[f32], to: &mut [$half]) {
+                assert_eq!(from.len(), to.len());
+                $narrow(isa, from, to);
             }
 
             fn widen(isa: Isa, from: &[$half], to: &mut [f32]) {
@@ -61,7 +68,45 @@ macro_rules! half {
     };
 }
 
-half! { f16 load_f16 bf16 load_bf16 }
+half! { f16 load_f16 narrow_f16 bf16 load_bf16 narrow_bf16 }
+
+/// See [`Half::narrow`].
+fn narrow_f16(isa: Isa, from: &[f32], to: &mut [f16]) {
+    #[cfg(target_arch = "x86_64")]
+    if matches!(isa.level(), Level::Avx2 | Level::Avx512) {
+        // SAFETY: both levels have F16C, and `isa` proves that the processor has its level.
+        return unsafe { narrow_f16c(from, to) };
+    }
+    let _ = isa;
+    to.convert_from_f32_slice(from);
+}
+
+/// See [`Half::narrow`]. `half` does the same, with a call for each eight numbers.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx,f16c")]
+fn narrow_f16c(from: &[f32], to: &mut [f16]) {
+    const LANES: usize = 8;
+    let whole = from.len() - from.len() % LANES;
+    for i in (0..whole).step_by(LANES) {
+        // SAFETY: both slices have the same length, with eight numbers at `i`.
+        unsafe {
+            let rounded = _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(_mm256_loadu_ps(from.as_ptr().add(i)));
+            _mm_storeu_si128(to.as_mut_ptr().add(i).cast(), rounded);
+        }
+    }
+    to[whole..].convert_from_f32_slice(&from[whole..]);
+}
+
+per_isa! {
+    fn narrow_bf16(from: &[f32], to: &mut [bf16]) where FMA {
+        for (from, to) in from.iter().zip(to) {
+            let bits = from.to_bits();
+            let nearest = bits.wrapping_add(0x7fff + (bits >> 16 & 1));
+            let rounded = if from.is_nan() { bits | 0x40_0000 } else { nearest };
+            *to = bf16::from_bits((rounded >> 16) as u16);
+        }
+    }
+}
 
 /// See [`Half::widen`].
 #[inline(always)]
@@ -98,11 +143,13 @@ mod tests {
         }
         let mut wide = filled(0.0, all.len());
         T::widen(Isa::get(), &all, &mut wide);
-        let mut narrow = all.clone();
-        T::narrow(&wide, &mut narrow);
-        for (half, back) in all.iter().zip(narrow) {
-            let [half, back]: [f32; 2] = [*half, back].map(Into::into);
-            assert!(half.to_bits() == back.to_bits() || half.is_nan() && back.is_nan(), "{half}");
+        for isa in Isa::available() {
+            let mut narrow = all.clone();
+            T::narrow(isa, &wide, &mut narrow);
+            for (half, back) in all.iter().zip(narrow) {
+                let [half, back]: [f32; 2] = [*half, back].map(Into::into);
+                assert!(half.to_bits() == back.to_bits() || half.is_nan() && back.is_nan(), "{half}");
+            }
         }
     }
 
@@ -110,5 +157,26 @@ mod tests {
     fn every_half_is_converted_exactly_and_back() {
         check(f16::from_bits);
         check(bf16::from_bits);
+    }
+
+    /// Halfway cases, numbers next to them, numbers that overflow and numbers that vanish.
+    #[test]
+    fn other_numbers_are_rounded_to_nearest() {
+        let middles = (0..1u32 << 16).flat_map(|high| [0x7fff, 0x8000, 0x8001].map(|low| high << 16 | low));
+        let of_f16 = (0..=u16::MAX).map(f16::from_bits).filter(|x| x.is_finite()).flat_map(|x| {
+            let between = f32::from(x) * (1.0 + 2f32.powi(-11));
+            [between, between.next_up(), between.next_down()].map(f32::to_bits)
+        });
+        let all: Vec<f32> = middles.chain(of_f16).map(f32::from_bits).collect();
+        for isa in Isa::available() {
+            let (mut found, mut other) = (vec![f16::ZERO; all.len()], vec![bf16::ZERO; all.len()]);
+            f16::narrow(isa, &all, &mut found);
+            bf16::narrow(isa, &all, &mut other);
+            for (x, (half, brain)) in all.iter().zip(found.iter().zip(&other)) {
+                let (a, b) = (f16::from_f32(*x), bf16::from_f32(*x));
+                assert!(a.to_bits() == half.to_bits() || a.is_nan() && half.is_nan(), "{isa:?}: {x} as f16");
+                assert!(b.to_bits() == brain.to_bits() || b.is_nan() && brain.is_nan(), "{isa:?}: {x} as bf16");
+            }
+        }
     }
 }

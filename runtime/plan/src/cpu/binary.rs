@@ -1,9 +1,12 @@
 //! CPU kernels: functions of two elements.
 
+use std::borrow::Cow;
+
 use candle_plan_kernels::elementwise::integer::Integer;
 use candle_plan_kernels::elementwise::{float, logic, zip, Comparable, OperandPair, Undefined};
 use candle_plan_kernels::isa::Isa;
 use candle_plan_kernels::program::{Argument, Binary as Function, Bound, Program};
+use candle_plan_kernels::rewrite::Rewrite;
 use candle_plan_kernels::scratch::Scratch;
 use candle_plan_kernels::threads::Threads;
 use half::{bf16, f16};
@@ -103,15 +106,42 @@ impl Binary {
         }
     }
 
-    fn half<T: Float<Wide = f32>>(&self, call: &mut Call) -> Result<Array> {
+    fn half<T: Float<Wide = f32>>(&self, call: &Call) -> Result<Array> {
         let (x, y) = (call.tensor(0)?, call.tensor(1)?);
         let (dims, _) = join(&[x.dims(), y.dims()])?;
+        if let Some((whole, row)) = rows_of(&dims, [x.dims(), y.dims()]) {
+            return self.half_rows::<T>(call, &dims, whole, row);
+        }
         let (wide_x, wide_y) = (read_widened::<T>(x)?, read_widened::<T>(y)?);
         let arguments = [Argument::Tensor(&wide_x, x.dims()), Argument::Tensor(&wide_y, y.dims())];
         let program = self.program();
         let bound = Bound::new(&program, &dims, &arguments).map_err(|error| Error::op(error.to_string()))?;
         let out = alloc_uninit(&dims)?.overwrite(|out| bound.run_all(Isa::get(), call.threads, out));
         Array::new(T::narrow(out), &dims)
+    }
+
+    /// Computes rows of `row` elements, some of them at a time. The operand `whole` has as many elements as the result. The
+    /// other one too, or it has those of one row.
+    fn half_rows<T: Float<Wide = f32>>(
+        &self,
+        call: &Call,
+        dims: &[usize],
+        whole: usize,
+        row: Option<usize>,
+    ) -> Result<Array> {
+        let (program, x, other) = (self.program(), call.read::<T>(whole)?, call.read::<T>(1 - whole)?);
+        let repeated = row.map(|_| T::widen(other));
+        let compute = |_: &Threads, first: usize, x: Rewrite<f32>| {
+            let part = repeated.as_deref().map_or_else(|| T::widen(&other[first..][..x.len()]), Cow::Borrowed);
+            let shape = [x.len() / part.len(), part.len()];
+            let mut arguments = [Argument::Result; 2];
+            arguments[1 - whole] = Argument::Tensor(&part, &shape[1..]);
+            let bound = Bound::new(&program, &shape, &arguments).expect("the operands fit the result");
+            bound.run(Isa::get(), 0, x.copied());
+        };
+        let out = alloc_uninit(dims)?;
+        let out = out.overwrite(|out| T::rewrite_rows(call.threads, row.unwrap_or(1), x, out, compute));
+        Array::new(out, dims)
     }
 
     fn compare(&self, call: &Call) -> Result<Array> {
@@ -144,4 +174,60 @@ fn equal_strings(x: &Strings, y: &Strings) -> Result<Array> {
     let [xs, ys] = [x, y].map(|strings| Scratch::of(strings.data.iter().map(String::as_str)));
     let compare = |out: &mut [Bool]| zip(&Threads::serial(), &broadcast, (&xs, &ys), out, |x, y| Bool::from(x == y));
     Array::new(alloc_uninit(&dims)?.overwrite(compare), &dims)
+}
+
+/// The operand that has as many elements as a result of shape `dims`, and the length of its rows if the other operand is
+/// repeated for each row. `None` for operands that are repeated in another way.
+fn rows_of(dims: &[usize], operands: [&[usize]; 2]) -> Option<(usize, Option<usize>)> {
+    let count = |dims: &[usize]| dims.iter().product::<usize>();
+    let is_whole = operands.map(|operand| count(operand) == count(dims));
+    let whole = is_whole.iter().position(|&is_whole| is_whole)?;
+    if is_whole == [true; 2] {
+        return Some((whole, None));
+    }
+    let other = operands[1 - whole];
+    let own = &other[other.iter().take_while(|&&size| size == 1).count()..];
+    dims.ends_with(own).then(|| (whole, Some(count(own))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{run, tensor};
+
+    /// Operands with an element for each of the result, for each of a row, and for each of a column.
+    #[test]
+    fn halves_are_computed_in_f32_and_rounded_once() {
+        let shapes: [[&[usize]; 2]; 9] = [
+            [&[3, 5000], &[3, 5000]],
+            [&[3, 5000], &[5000]],
+            [&[1, 5000], &[3, 5000]],
+            [&[3, 5000], &[3, 1]],
+            [&[4], &[]],
+            [&[1, 1], &[6]],
+            [&[2, 1], &[1, 3]],
+            [&[20_000, 3], &[3]],
+            [&[0, 3], &[3]],
+        ];
+        for [x, y] in shapes {
+            let values = |dims: &[usize], step: usize| -> Vec<f32> {
+                let count = dims.iter().product();
+                (0..count).map(|i| f16::from_f32((i * step % 97) as f32 / 7.0 + 0.1).to_f32()).collect()
+            };
+            let (a, b) = (values(x, 13), values(y, 5));
+            let half = |x: &[f32]| x.iter().map(|&x| f16::from_f32(x)).collect::<Vec<f16>>();
+            for function in [Function::Sub, Function::Div] {
+                let op = Binary { function };
+                let exact = run(&op, &[Some(tensor(&a, x)), Some(tensor(&b, y))]).unwrap();
+                let found = run(&op, &[Some(tensor(&half(&a), x)), Some(tensor(&half(&b), y))]).unwrap();
+                let (exact, found) = (exact.tensor().unwrap(), found.tensor().unwrap());
+                assert_eq!(exact.dims(), found.dims());
+                assert_eq!(
+                    half(exact.read::<f32>().unwrap()),
+                    found.read::<f16>().unwrap(),
+                    "{function:?} {x:?} {y:?}"
+                );
+            }
+        }
+    }
 }

@@ -6,6 +6,8 @@ use candle_plan_descriptors::number::Number;
 use candle_plan_kernels::cast::{cast, convert, narrow, widen, Convert, Target};
 use candle_plan_kernels::float_types::Real;
 use candle_plan_kernels::isa::Isa;
+use candle_plan_kernels::rewrite::Rewrite;
+use candle_plan_kernels::scratch::Scratch;
 use candle_plan_kernels::threads::Threads;
 use candle_plan_kernels::vector::Half;
 use candle_plan_memory::buffer;
@@ -31,6 +33,20 @@ pub(crate) trait Float: Element {
     /// Converts results to elements, each rounded to nearest.
     fn narrow<'a>(x: impl Into<Cow<'a, [Self::Wide]>>) -> Vec<Self>;
 
+    /// Has `compute` compute `y` from `x`, whose rows of `row` elements do not depend on each other. It gets some rows at a
+    /// time if they need a conversion: their elements in `f32` fit a cache. Otherwise, it gets all of them. The number is the
+    /// index of the first element.
+    ///
+    /// # Panics
+    /// The lengths differ, or `x` has no whole number of rows.
+    fn rewrite_rows(
+        threads: &Threads,
+        row: usize,
+        x: &[Self],
+        y: &mut [Self],
+        compute: impl Fn(&Threads, usize, Rewrite<Self::Wide>) + Sync,
+    );
+
     /// Converts one element to the type to compute in.
     fn wide(self) -> Self::Wide;
 
@@ -49,6 +65,16 @@ macro_rules! wide {
 
             fn narrow<'a>(x: impl Into<Cow<'a, [$float]>>) -> Vec<$float> {
                 owned(x.into())
+            }
+
+            fn rewrite_rows(
+                threads: &Threads,
+                _row: usize,
+                x: &[$float],
+                y: &mut [$float],
+                compute: impl Fn(&Threads, usize, Rewrite<$float>) + Sync,
+            ) {
+                compute(threads, 0, Rewrite::from_to(x, y));
             }
 
             fn wide(self) -> $float {
@@ -73,7 +99,17 @@ macro_rules! half {
 
             fn narrow<'a>(x: impl Into<Cow<'a, [f32]>>) -> Vec<$float> {
                 let x = x.into();
-                Uninit::new(x.len()).overwrite(|narrow: &mut [$float]| Half::narrow(&x, narrow))
+                Uninit::new(x.len()).overwrite(|narrow: &mut [$float]| Half::narrow(Isa::get(), &x, narrow))
+            }
+
+            fn rewrite_rows(
+                threads: &Threads,
+                row: usize,
+                x: &[$float],
+                y: &mut [$float],
+                compute: impl Fn(&Threads, usize, Rewrite<f32>) + Sync,
+            ) {
+                rewrite_halves(threads, row, x, y, compute);
             }
 
             fn wide(self) -> f32 {
@@ -89,6 +125,41 @@ macro_rules! half {
 
 wide! { f32 f64 }
 half! { f16 bf16 }
+
+/// The elements that a thread converts at a time. In `f32`, they fit the L1 cache.
+const BLOCK: usize = 1 << 12;
+/// The elements of a task.
+const TASK: usize = 1 << 14;
+
+/// See [`Float::rewrite_rows`]. Few rows that are longer than a task are converted together, and then share the threads.
+fn rewrite_halves<T: Half + Float<Wide = f32>>(
+    threads: &Threads,
+    row: usize,
+    x: &[T],
+    y: &mut [T],
+    compute: impl Fn(&Threads, usize, Rewrite<f32>) + Sync,
+) {
+    assert!(x.len() == y.len() && x.len().is_multiple_of(row.max(1)), "whole rows");
+    let (isa, row) = (Isa::get(), row.max(1));
+    if row > TASK && (1..threads.count()).contains(&(x.len() / row)) {
+        let mut wide = Scratch::overwritten(x.len(), |wide| {
+            threads.for_each_chunk(wide, TASK, |i, wide| Half::widen(isa, &x[i * TASK..][..wide.len()], wide));
+        });
+        compute(threads, 0, Rewrite::in_place(&mut wide));
+        return threads.for_each_chunk(y, TASK, |i, y| Half::narrow(isa, &wide[i * TASK..][..y.len()], y));
+    }
+    let block = (BLOCK / row).max(1) * row;
+    let task = (TASK / block).max(1) * block;
+    threads.for_each_chunk(y, task, |i, y| {
+        let mut scratch = Scratch::new();
+        for (k, y) in y.chunks_mut(block).enumerate() {
+            let first = i * task + k * block;
+            let wide = scratch.overwrite(y.len(), |wide| Half::widen(isa, &x[first..][..wide.len()], wide));
+            compute(&Threads::serial(), first, Rewrite::in_place(wide));
+            Half::narrow(isa, wide, y);
+        }
+    });
+}
 
 /// The elements of a tensor of type `T`, in the type to compute in.
 ///
@@ -210,6 +281,29 @@ mod tests {
         }
         check(f16::from_bits, |x| x.to_bits());
         check(bf16::from_bits, |x| x.to_bits());
+    }
+
+    /// Rows of every length are computed once, by one thread and by two, in blocks and together.
+    #[test]
+    fn rows_of_halves_are_rewritten() {
+        let two = Threads::new(2).expect("threads");
+        for (row, rows) in [(1, 5), (3, 20_000), (BLOCK - 1, 3), (TASK + 1, 1), (TASK + 1, 3), (7, 0), (0, 0)] {
+            let x: Vec<f16> = (0..row * rows).map(|i| f16::from_f32((i % 100) as f32)).collect();
+            let expected: Vec<f16> =
+                x.iter().enumerate().map(|(i, x)| *x + f16::from_f32((i % row % 10) as f32)).collect();
+            for threads in [&Threads::serial(), &two] {
+                let mut y = vec![f16::NAN; x.len()];
+                f16::rewrite_rows(threads, row, &x, &mut y, |_, first, mut wide| {
+                    assert_eq!((wide.len() % row.max(1), first % row.max(1)), (0, 0));
+                    assert!(x[first..].iter().zip(wide.source()).all(|(x, wide)| f32::from(*x) == *wide));
+                    for i in 0..wide.len() {
+                        let value = wide.source()[i] + (i % row % 10) as f32;
+                        wide.set(i, value);
+                    }
+                });
+                assert_eq!(y, expected, "{rows} rows of {row}");
+            }
+        }
     }
 
     #[test]

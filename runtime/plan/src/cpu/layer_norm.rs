@@ -6,6 +6,7 @@ use candle_plan_kernels::norm::{normalize_rows, row_statistics, Affine, Center};
 use candle_plan_kernels::reduce::Number;
 use candle_plan_kernels::rewrite::Rewrite;
 use candle_plan_kernels::scratch::Scratch;
+use candle_plan_kernels::threads::Threads;
 use candle_plan_memory::buffer::{collected, copied, filled, mapped, with_capacity, CACHED};
 use half::{bf16, f16};
 
@@ -37,18 +38,16 @@ impl Kernel for LayerNorm {
         let wants_statistics = call.outputs > 1;
         dispatch!("LayerNorm", x.dtype(), [f32, f64, f16, bf16], T => {
             let mut outputs = if wants_statistics { self.statistics::<T>(call, &dims, axis)? } else { Vec::new() };
-            let y = rewrite::<T>(call, 0, |call, x| {
-                let scale = call.read::<T>(1)?;
-                let scale = broadcast(&T::widen(scale), call.tensor(1)?.dims(), &dims, axis)?;
-                let bias = match call.optional_tensor(2)? {
-                    Some(bias) => broadcast(&read_widened::<T>(bias)?, bias.dims(), &dims, axis)?,
-                    None => filled(Number::from_f64(0.0), scale.len()),
-                };
-                let n = dims[axis..].iter().product();
-                let (scale, bias) = of_one_length(scale, bias, n);
+            let scale = broadcast(&T::widen(call.read::<T>(1)?), call.tensor(1)?.dims(), &dims, axis)?;
+            let bias = match call.optional_tensor(2)? {
+                Some(bias) => broadcast(&read_widened::<T>(bias)?, bias.dims(), &dims, axis)?,
+                None => filled(Number::from_f64(0.0), scale.len()),
+            };
+            let n = dims[axis..].iter().product();
+            let (scale, bias) = of_one_length(scale, bias, n);
+            let y = rewrite::<T>(call, 0, scale.len(), |threads, x| {
                 let affine = Affine::Elements { scale: &scale, bias: &bias };
-                normalize_rows(Isa::get(), call.threads, x, n, Center::Mean, self.epsilon, affine);
-                Ok(())
+                normalize_rows(Isa::get(), threads, x, n, Center::Mean, self.epsilon, affine);
             })?;
             outputs.insert(0, y.into());
             Ok(outputs)
@@ -83,16 +82,17 @@ impl Kernel for RmsNorm {
         let (x, scale) = (call.tensor(0)?, call.tensor(1)?);
         let (dims, axis) = (x.dims().to_vec(), axes::resolve(self.axis, x.rank())?);
         let dtype = scale.dtype();
-        let scale_dims = scale.dims().to_vec();
+        let (scale_dims, n) = (scale.dims().to_vec(), dims[axis..].iter().product());
         let y = dispatch!("RmsNorm", x.dtype(), [f32, f64, f16, bf16], T => {
             if T::DTYPE == dtype {
-                rewrite::<T>(call, 0, |call, x| {
-                    let scale = call.read::<T>(1)?;
-                    self.normalize(call, x, &T::widen(scale), &scale_dims, &dims, axis)
-                })
+                let scale = broadcast(&T::widen(call.read::<T>(1)?), &scale_dims, &dims, axis)?;
+                let bias = Scratch::filled(Number::from_f64(0.0), scale.len());
+                rewrite::<T>(call, 0, scale.len(), |threads, x| self.normalize(threads, x, n, &scale, &bias))
             } else {
                 let mut x = read_as::<f64>(x, call.threads)?;
-                self.normalize(call, Rewrite::in_place(&mut x), &read_as(scale, call.threads)?, &scale_dims, &dims, axis)?;
+                let scale = broadcast(&read_as::<f64>(scale, call.threads)?, &scale_dims, &dims, axis)?;
+                let bias = Scratch::filled(0.0, scale.len());
+                self.normalize(call.threads, Rewrite::in_place(&mut x), n, &scale, &bias);
                 dispatch!("RmsNorm", dtype, [f32, f64, f16, bf16], V => {
                     Array::new(V::narrow(mapped(x, Number::from_f64)), &dims)
                 })
@@ -103,21 +103,9 @@ impl Kernel for RmsNorm {
 }
 
 impl RmsNorm {
-    fn normalize<R: Real>(
-        &self,
-        call: &Call,
-        x: Rewrite<R>,
-        scale: &[R],
-        scale_dims: &[usize],
-        dims: &[usize],
-        axis: usize,
-    ) -> Result<()> {
-        let scale = broadcast(scale, scale_dims, dims, axis)?;
-        let bias = Scratch::filled(R::ZERO, scale.len());
-        let n = dims[axis..].iter().product();
-        let affine = Affine::Elements { scale: &scale, bias: &bias };
-        normalize_rows(Isa::get(), call.threads, x, n, Center::Zero, self.epsilon, affine);
-        Ok(())
+    fn normalize<R: Real>(&self, threads: &Threads, x: Rewrite<R>, n: usize, scale: &[R], bias: &[R]) {
+        let affine = Affine::Elements { scale, bias };
+        normalize_rows(Isa::get(), threads, x, n, Center::Zero, self.epsilon, affine);
     }
 }
 

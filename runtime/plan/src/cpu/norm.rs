@@ -34,14 +34,13 @@ impl Kernel for BatchNorm {
         let (_, spatial) = channel_dims(call)?;
         let x = call.tensor(0)?;
         let y = dispatch!("BatchNorm", x.dtype(), [f32, f64, f16, bf16], T => {
-            rewrite::<T>(call, 0, |call, x| {
-                let values = |i| read_as::<<T as Float>::Wide>(call.tensor(i)?, call.threads);
-                let (mut factor, bias, mean, var) = (values(1)?, values(2)?, values(3)?, values(4)?);
-                for (factor, var) in factor.iter_mut().zip(var) {
-                    *factor = Number::from_f64(factor.to_f64() / (var.to_f64() + self.epsilon).sqrt());
-                }
-                normalize_channels(Isa::get(), call.threads, x, spatial, &mean, &factor, &bias);
-                Ok(())
+            let values = |i| read_as::<<T as Float>::Wide>(call.tensor(i)?, call.threads);
+            let (mut factor, bias, mean, var) = (values(1)?, values(2)?, values(3)?, values(4)?);
+            for (factor, var) in factor.iter_mut().zip(var) {
+                *factor = Number::from_f64(factor.to_f64() / (var.to_f64() + self.epsilon).sqrt());
+            }
+            rewrite::<T>(call, 0, mean.len() * spatial, |threads, x| {
+                normalize_channels(Isa::get(), threads, x, spatial, &mean, &factor, &bias);
             })
         })?;
         Ok(vec![y.into()])
@@ -82,14 +81,12 @@ fn normalize_groups(call: &mut Call, groups: usize, epsilon: f64) -> Result<Vec<
     let x = call.tensor(0)?;
     let (channels, spatial) = group_dims(x.dims(), groups)?;
     let y = dispatch!("GroupNorm", x.dtype(), [f32, f64, f16, bf16], T => {
-        rewrite::<T>(call, 0, |call, x| {
-            let (scale, bias) = (call.read::<T>(1)?, call.read::<T>(2)?);
-            let scale = by_channel(&T::widen(scale), channels, groups)?;
-            let bias = by_channel(&T::widen(bias), channels, groups)?;
-            let n = channels.checked_div(groups).unwrap_or(0) * spatial;
+        let scale = by_channel(&T::widen(call.read::<T>(1)?), channels, groups)?;
+        let bias = by_channel(&T::widen(call.read::<T>(2)?), channels, groups)?;
+        let n = channels.checked_div(groups).unwrap_or(0) * spatial;
+        rewrite::<T>(call, 0, channels * spatial, |threads, x| {
             let affine = Affine::Channels { scale: &scale, bias: &bias, spatial };
-            normalize_rows(Isa::get(), call.threads, x, n, Center::Mean, epsilon, affine);
-            Ok(())
+            normalize_rows(Isa::get(), threads, x, n, Center::Mean, epsilon, affine);
         })
     })?;
     Ok(vec![y.into()])

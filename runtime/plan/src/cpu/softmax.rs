@@ -32,11 +32,12 @@ impl Kernel for Softmax {
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let x = call.tensor(0)?;
-        let dims = self.split(x.dims())?;
+        let [_, n, inner] = self.split(x.dims())?;
+        let row = n * inner;
         let y = dispatch!("Softmax", x.dtype(), [f32, f64, f16, bf16], T => {
-            rewrite::<T>(call, 0, |call, x| {
-                self.compute(call.threads, x, dims);
-                Ok(())
+            rewrite::<T>(call, 0, row, |threads, x| {
+                let outer = x.len().checked_div(row).unwrap_or(0);
+                self.compute(threads, x, [outer, n, inner]);
             })
         })?;
         Ok(vec![y.into()])

@@ -3,7 +3,7 @@
 use candle_plan_kernels::elementwise::integer::Integer;
 use candle_plan_kernels::elementwise::{float, map};
 use candle_plan_kernels::isa::Isa;
-use candle_plan_kernels::program::{unary, unary_in_place, Unary as Function};
+use candle_plan_kernels::program::{rewrite_unary, Unary as Function};
 use candle_plan_kernels::threads::Threads;
 use candle_plan_memory::buffer::collected;
 
@@ -11,8 +11,9 @@ use super::blocks::elementwise;
 use super::bounds::{counted, len};
 use super::cast::widened;
 use super::choice::{HasBlocksKernel, OnBlocks};
-use super::convert::{owned, read_widened, Float};
+use super::convert::Float;
 use super::planned::CpuOperands;
+use super::rewrite::rewrite;
 use crate::dispatch;
 use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
@@ -37,18 +38,17 @@ impl Kernel for Unary {
 
     fn scratch(&self, inputs: &Types) -> Option<usize> {
         let dtype = inputs.tensor(0).ok()?.dtype;
-        let is_widened = matches!(dtype, DType::Float16 | DType::Bfloat16) || dtype.is_small_float();
-        Some(if is_widened { counted::<f32>(len(inputs, 0)?) } else { 0 })
+        Some(if dtype.is_small_float() { counted::<f32>(len(inputs, 0)?) } else { 0 })
     }
 
     fn run(&self, call: &mut Call) -> Result<Vec<Value>> {
         let dtype = call.tensor(0)?.dtype();
         let output = match dtype {
             _ if self.is_predicate() => self.predicate(call.tensor(0)?, call.threads)?,
-            DType::Float32 => self.single(call)?,
+            DType::Float32 => self.in_f32::<f32>(call)?,
             DType::Float64 => self.double(call.tensor(0)?, call.threads)?,
-            DType::Float16 => self.half::<half::f16>(call.tensor(0)?, call.threads)?,
-            DType::Bfloat16 => self.half::<half::bf16>(call.tensor(0)?, call.threads)?,
+            DType::Float16 => self.in_f32::<half::f16>(call)?,
+            DType::Bfloat16 => self.in_f32::<half::bf16>(call)?,
             DType::Bool if self.function == Function::Not => {
                 let x = call.read::<Bool>(0)?;
                 Array::new(collected(x.iter().map(|x| Bool::from(!x.is_true()))), call.tensor(0)?.dims())?
@@ -62,28 +62,11 @@ impl Kernel for Unary {
 }
 
 impl Unary {
-    fn single(&self, call: &mut Call) -> Result<Array> {
-        let (isa, threads) = (Isa::get(), call.threads);
-        if let Some(mut array) = call.take(0) {
-            array.update::<f32>(|x| {
-                threads.for_each_chunk(x, TASK, |_, x| unary_in_place(isa, self.function, x));
-                Ok(())
-            })?;
-            return Ok(array);
-        }
-        let array = call.tensor(0)?;
-        let x = array.read::<f32>()?;
-        let chunk = |i: usize, out: &mut [f32]| {
-            unary(Isa::get(), self.function, &x[i * TASK..][..out.len()], out);
-        };
-        let out = alloc_uninit(array.dims())?.overwrite(|out| threads.for_each_chunk(out, TASK, chunk));
-        Array::new(out, array.dims())
-    }
-
-    fn half<T: Float<Wide = f32>>(&self, array: &Array, threads: &Threads) -> Result<Array> {
-        let mut values = owned(read_widened::<T>(array)?);
-        threads.for_each_chunk(&mut values, TASK, |_, x| unary_in_place(Isa::get(), self.function, x));
-        Array::new(T::narrow(values), array.dims())
+    /// Computes `float32` and 16-bit floats in `f32`.
+    fn in_f32<T: Float<Wide = f32>>(&self, call: &mut Call) -> Result<Array> {
+        rewrite::<T>(call, 0, 1, |threads, x| {
+            x.for_each_chunk(threads, TASK, |_, x| rewrite_unary(Isa::get(), self.function, x));
+        })
     }
 
     fn double(&self, array: &Array, threads: &Threads) -> Result<Array> {

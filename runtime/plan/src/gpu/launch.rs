@@ -1,7 +1,12 @@
 //! Launches kernels on tensors of a GPU.
 
+use std::any::TypeId;
+use std::cell::RefCell;
+use std::collections::HashSet;
+
 pub(super) use candle_plan_derive::Params;
 use candle_plan_device::{Buffer, Gpu, Grid, Mirror, Symbol};
+use rustc_hash::FxBuildHasher;
 
 use crate::bail;
 use crate::dtype::DType;
@@ -24,16 +29,39 @@ pub(super) unsafe trait Params: bytemuck::Pod + Mirror {
     const KERNELS: Option<&'static [(&'static str, &'static str)]>;
 }
 
+/// A kernel, by the addresses and lengths of its texts, which live forever, and a structure.
+type Compared = ([(usize, usize); 3], TypeId);
+
+thread_local! {
+    /// The kernels that this thread has launched, each with its parameters. Only their first launch compares the names.
+    static COMPARED: RefCell<HashSet<Compared, FxBuildHasher>> =
+        const { RefCell::new(HashSet::with_hasher(FxBuildHasher)) };
+}
+
 /// Launches a kernel.
 ///
 /// # Errors
 /// The kernel has other parameters, or the device fails.
 pub(super) fn launch<P: Params>(gpu: &Gpu, symbol: Symbol, grid: Grid, params: &P) -> Result<()> {
-    if P::KERNELS.is_some_and(|kernels| !kernels.iter().any(|kernel| is_kernel(symbol, kernel))) {
+    if P::KERNELS.is_some_and(|kernels| !has_parameters(symbol, TypeId::of::<P>(), kernels)) {
         bail!("the kernel {symbol} in {}.cu does not have the parameters {}", symbol.module, P::TWIN);
     }
     // SAFETY: `Params` guarantees valid parameters of this kernel. Memory is freed in stream order, after this kernel.
     Ok(unsafe { gpu.launch(symbol, grid, params) }?)
+}
+
+/// Returns whether a kernel is one of those with a structure of parameters.
+fn has_parameters(symbol: Symbol, params: TypeId, kernels: &[(&str, &str)]) -> bool {
+    let texts = [symbol.module, symbol.name, symbol.kind].map(|text| (text.as_ptr().addr(), text.len()));
+    let pair = (texts, params);
+    if COMPARED.with_borrow(|compared| compared.contains(&pair)) {
+        return true;
+    }
+    let is_one = kernels.iter().any(|kernel| is_kernel(symbol, kernel));
+    if is_one {
+        COMPARED.with_borrow_mut(|compared| compared.insert(pair));
+    }
+    is_one
 }
 
 /// Returns whether a symbol is a kernel of a module with a name, which may contain `*`.
@@ -43,8 +71,7 @@ fn is_kernel(symbol: Symbol, (module, name): &(&str, &str)) -> bool {
         && matches(name.as_bytes(), symbol.name.bytes().chain(line.bytes()).chain(symbol.kind.bytes()))
 }
 
-/// Returns whether a text matches a pattern. In the pattern, `*` stands for one or more bytes. The function runs at every
-/// launch, so it allocates nothing.
+/// Returns whether a text matches a pattern. In the pattern, `*` stands for one or more bytes.
 fn matches(pattern: &[u8], mut text: impl Iterator<Item = u8> + Clone) -> bool {
     match pattern.split_first() {
         None => text.next().is_none(),
@@ -201,5 +228,19 @@ mod tests {
             let symbol = Symbol { module, name: base, kind };
             assert_eq!(is_kernel(symbol, &("m", name)), is_same, "{symbol}, {name}");
         }
+    }
+
+    #[test]
+    fn names_are_compared_once_for_a_kernel_and_a_structure() {
+        let compared = || COMPARED.with_borrow(HashSet::len);
+        let (one, other, before) = (TypeId::of::<u32>(), TypeId::of::<u64>(), compared());
+        let symbol = Symbol { module: "m", name: "unary", kind: "f32" };
+        let kernels = [("m", "binary_f32"), ("m", "unary_*")];
+        assert!(has_parameters(symbol, one, &kernels) && has_parameters(symbol, one, &[]), "it does not look again");
+        for _ in 0..2 {
+            assert!(!has_parameters(symbol, other, &kernels[..1]), "another structure, which other kernels have");
+            assert!(!has_parameters(Symbol { kind: "", ..symbol }, one, &kernels), "another kernel");
+        }
+        assert_eq!(compared(), before + 1);
     }
 }

@@ -2,6 +2,9 @@
 //!
 //! [Prepare](crate::prepare) marks the steps that write rows into such values. Each of them has [`Edits`], which the run
 //! applies to the storage of the state. The run keeps the rows that the edits replace, and writes them back if it fails.
+//!
+//! A run with a memory limit counts the storages of the state from its start to its end, also those that it does not read. A
+//! storage that moves gets less spare capacity if little memory is left.
 
 use std::cell::RefCell;
 
@@ -15,11 +18,14 @@ use crate::error::{Error, Result};
 use crate::gpu::{copied, RowsOnGpu};
 use crate::ids::PairId;
 use crate::kernel::{Call, Input};
+use crate::memory::Bound;
 use crate::movable::copy_view;
 use crate::operands::rows::writes_rows;
 use crate::operator::Needs;
 use crate::prepare::{Growth, PreparedStep};
+use crate::value::by_address::Addresses;
 use crate::value::grown::Former;
+use crate::value::held::{Held, Holding, Outside};
 use crate::value::rows::{Edits, Mover, OnHost};
 use crate::value::{Array, Grown, Value};
 
@@ -28,11 +34,26 @@ pub(crate) struct Growing {
     values: RefCell<Vec<Option<Value>>>,
     /// The rows that steps have replaced, with their pairs.
     former: RefCell<Vec<(PairId, Vec<Former>)>>,
+    /// The storages of these values and rows, for a memory limit.
+    held: RefCell<Held>,
 }
 
 impl Growing {
-    pub fn of(values: Vec<Option<Value>>) -> Growing {
-        Growing { values: RefCell::new(values), former: RefCell::default() }
+    /// The values of a state. Those that share the storage of a constant do not count toward a memory limit.
+    pub fn of(values: Vec<Option<Value>>, constants: &Addresses) -> Growing {
+        let (mut held, constants) = (Held::default(), Outside::of_constants(constants));
+        values.iter().flatten().for_each(|value| held.add(value, &constants));
+        Growing { values: RefCell::new(values), former: RefCell::default(), held: RefCell::new(held) }
+    }
+
+    /// The storages that the run holds.
+    pub fn held(&self) -> &RefCell<Held> {
+        &self.held
+    }
+
+    /// The bytes of these storages.
+    pub fn bytes(&self) -> usize {
+        self.held.borrow().bytes(std::iter::empty())
     }
 
     /// Returns the values as they were before the run, whose results no longer exist.
@@ -58,15 +79,28 @@ impl Growing {
         let missing = || Error::op("there is no value that grows");
         let Growth { pair, axis } = step.grows.ok_or_else(missing)?;
         let mut values = self.values.borrow_mut();
-        let held = values.get_mut(pair.at()).and_then(Option::as_mut).ok_or_else(missing)?;
-        let grown = growing(held, axis, step.kernel.gpu(), call.threads)?;
+        let count = values.len();
+        let value = values.get_mut(pair.at()).and_then(Option::as_mut).ok_or_else(missing)?;
+        let before = Holding::of(value);
+        let grown = growing(value, axis, step.kernel.gpu(), call.threads)?;
         let Edits { length, list, filled } = edits(step, grown, call)?;
-        let edited = with_mover(step.kernel.gpu(), |mover| {
-            grown.reserve(length, mover)?;
-            self.former.borrow_mut().push((pair, grown.former(&list, mover)?));
-            grown.edited(length, &list, call.tensor(1)?, mover)
+        let (former, edited) = with_mover(step.kernel.gpu(), |mover| {
+            grown.reserve(length, count, mover)?;
+            let former = grown.former(&list, mover)?;
+            let edited = grown.edited(length, &list, call.tensor(1)?, mover);
+            Ok((former, edited))
         })?;
-        Ok(vec![Value::Grown(Box::new(edited.filled_to(filled)))])
+        self.count(before, value, &former);
+        self.former.borrow_mut().push((pair, former));
+        Ok(vec![Value::Grown(Box::new(edited?.filled_to(filled)))])
+    }
+
+    /// Counts a value whose storage was `before`, and rows that were replaced.
+    fn count(&self, before: Option<Holding>, value: &Value, former: &[Former]) {
+        let mut held = self.held.borrow_mut();
+        before.into_iter().for_each(|before| held.remove(before));
+        held.add(value, &Outside::default());
+        former.iter().for_each(|former| held.add(&Value::from(former.rows()), &Outside::default()));
     }
 }
 
@@ -115,22 +149,28 @@ fn growing<'a>(value: &'a mut Value, axis: usize, gpu: Option<&Gpu>, threads: &T
 }
 
 /// Copies the inputs that grow, and that the step's kernel cannot read. A step that needs only the dimensions gets no
-/// elements.
+/// elements. A memory limit, which counts the values in slots, counts the copies.
 ///
 /// # Errors
 /// There is no memory.
-pub(crate) fn pack(step: &PreparedStep, inputs: &mut [Input], threads: &Threads) -> Result<()> {
-    for (i, (input, _)) in inputs.iter_mut().zip(&step.packs).enumerate().filter(|(_, (_, packs))| **packs) {
+pub(crate) fn pack(
+    step: &PreparedStep,
+    (slots, bound): (&[Option<Value>], Option<&Bound>),
+    inputs: &mut [Input],
+    threads: &Threads,
+) -> Result<()> {
+    for (i, (input, _)) in inputs.iter_mut().zip(&step.packs).enumerate().filter(|(_, (_, packs))| packs.is_some()) {
         let grown = match input {
             Input::Shared(Value::Grown(grown)) => grown,
             Input::Owned(Value::Grown(grown)) => &*grown,
             _ => continue,
         };
-        let packed = match step.ops.needs(i) {
-            Needs::Dims => Array::hollow(grown.dims(), grown.dtype()),
-            _ => grown.to_array(threads)?,
+        let packed = match (step.ops.needs(i), bound) {
+            (Needs::Dims, _) => Array::hollow(grown.dims(), grown.dtype()).into(),
+            (_, None) => grown.to_array(threads)?.into(),
+            (_, Some(bound)) => bound.copy(grown.bytes_to_copy(), slots, || grown.to_array(threads))?,
         };
-        *input = Input::Owned(packed.into());
+        *input = Input::Owned(packed);
     }
     Ok(())
 }
@@ -145,7 +185,7 @@ impl Grown {
         if storage.dims() == self.dims() {
             return Ok(storage.clone());
         }
-        if self.dims()[..axis].iter().all(|&dim| dim == 1) {
+        if self.is_outermost() {
             return storage.narrow_outer(axis, 0, self.length());
         }
         let mut view = View::contiguous(storage.dims());
@@ -154,6 +194,21 @@ impl Grown {
             true => copied(storage.in_buffer()?.0.gpu(), storage, &view),
             false => copy_view(storage, &view, threads),
         }
+    }
+
+    /// The bytes of the copy that [`Grown::to_array`] makes; 0 for a view.
+    pub fn bytes_to_copy(&self) -> usize {
+        let is_view = self.storage().0.dims() == self.dims() || self.is_outermost();
+        if is_view {
+            0
+        } else {
+            self.bytes_of_elements()
+        }
+    }
+
+    /// Whether all axes before that of the rows have size 1.
+    fn is_outermost(&self) -> bool {
+        self.dims()[..self.storage().1].iter().all(|&dim| dim == 1)
     }
 }
 

@@ -37,7 +37,7 @@ pub struct PairForm {
     /// Whether a run with a state writes only the new rows, into the storage of the state.
     pub in_place: bool,
     /// The steps that read a copy of such a value, because their kernels cannot read rows with spare elements between them.
-    /// If only one row of outer dimensions has elements, the copy is a view.
+    /// If only one row of outer dimensions has elements, the copy is a view. An If stands for the steps in its branches.
     pub copies: Vec<StepId>,
 }
 

@@ -14,7 +14,6 @@ use crate::executable::Executable;
 use crate::ids::{PairId, ValueId};
 use crate::memory::bytes_held;
 use crate::plan::StatePair;
-use crate::prepare::SlotId;
 
 impl Executable {
     /// Describes the decisions of prepare.
@@ -37,8 +36,8 @@ impl Executable {
     /// Describes a pair of the state.
     fn pair(&self, id: PairId, pair: &StatePair) -> PairForm {
         let name = |value: ValueId| self.plan.main.values[value.at()].name.clone();
-        let in_place = self.grows(id);
-        let copies = self.main.steps.iter().filter(|step| in_place && step.packs_elements(SlotId::of(pair.output)));
+        let in_place = self.grows[id.at()];
+        let copies = self.main.steps.iter().filter(|step| in_place && step.packs_elements(id));
         let copies = copies.map(|step| step.index).collect();
         PairForm { output: name(pair.output), input: name(pair.input), in_place, copies }
     }

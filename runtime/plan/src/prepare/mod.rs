@@ -41,7 +41,7 @@ use crate::value::{catch_out_of_memory, Value};
 use graph::{Graph, Node};
 use lifetime::Lifetimes;
 use misfit::Misfit;
-use placement::Border;
+use placement::{Border, Copies};
 pub(crate) use prepared::{
     Growth, Hosted, Mark, NodeId, Operand, PreparedBlock, PreparedStep, SlotContent, SlotId, StepKernel,
 };
@@ -61,6 +61,10 @@ pub struct PreparedPlan {
     pub(crate) grows: Vec<bool>,
     /// For each input of the plan, whether a step on the host reads its elements. Empty if the device is the host.
     pub(crate) reads_on_host: Vec<bool>,
+    /// For each constant that was copied to the device, the constant that is its copy.
+    uploaded: HashMap<ConstantId, ConstantId>,
+    /// The number of constants before these copies.
+    on_host: usize,
 }
 
 /// Where a step of a plan runs.
@@ -79,7 +83,8 @@ pub struct PlacedStep {
 
 impl PreparedPlan {
     /// Prepares a [read](crate::read::read) plan and its constants for a device. A step of a custom operator that is not
-    /// in `custom` fails when it runs.
+    /// in `custom` fails when it runs. On a GPU, copies of constants come from `other`, if that is the same plan, prepared for the
+    /// same GPU and memory. Its device has finished these copies.
     ///
     /// # Errors
     /// [`Error::Verify`] with every violation, or with a step whose constants do not fit its op; or the device's error
@@ -90,6 +95,7 @@ impl PreparedPlan {
         device: &Device,
         memory: Memory,
         custom: &CustomOps,
+        other: Option<&PreparedPlan>,
     ) -> Result<PreparedPlan> {
         crate::verify::check(&plan, &constants)?;
         let readers = Self::dequantize(&mut plan, &mut constants, memory);
@@ -97,14 +103,17 @@ impl PreparedPlan {
             Device::Cpu => layouts::blocking(&plan.main, &constants, memory),
             Device::Gpu(_) => Blocking::largest(Isa::get()),
         };
-        let (origins, uploaded) = (&plan.origins[..], HashMap::new());
-        let mut preparing = Preparing { origins, constants, uploaded, readers, device, memory, blocking, custom };
+        let (origins, uploaded, on_host) = (&plan.origins[..], HashMap::new(), constants.len());
+        let other = other.filter(|other| other.plan.sha256 == plan.sha256 && other.on_host == on_host);
+        let shared = other.map(|other| Copies { values: &other.constants, of: &other.uploaded });
+        let mut preparing =
+            Preparing { origins, constants, uploaded, shared, readers, device, memory, blocking, custom };
         let mut main = preparing.block(&plan.main, Border::Plan).map_err(|error| match (device, error) {
             (Device::Gpu(_), Error::Op(reason) | Error::Gpu(reason)) => device.refused(reason),
             (_, error) => error,
         })?;
         main.number(&mut Mark(0));
-        let mut constants = preparing.constants;
+        let (mut constants, uploaded) = (preparing.constants, preparing.uploaded);
         let mut reads_on_host = Vec::new();
         if let Device::Gpu(_) = device {
             main.release_unread(&mut constants);
@@ -114,7 +123,8 @@ impl PreparedPlan {
         if let Device::Gpu(_) = device {
             reads_on_host = main.inputs.iter().map(|&slot| main.reads(slot)).collect();
         }
-        Ok(PreparedPlan { plan, constants, main, device: device.clone(), blocking, grows, reads_on_host })
+        let device = device.clone();
+        Ok(PreparedPlan { plan, constants, main, device, blocking, grows, reads_on_host, uploaded, on_host })
     }
 
     /// Dequantizes constants, and computes what steps make of weights alone, unless the numbers may take no more memory
@@ -170,6 +180,8 @@ struct Preparing<'a> {
     constants: Vec<Value>,
     /// For each uploaded constant, the constant that is its copy on the device.
     uploaded: HashMap<ConstantId, ConstantId>,
+    /// The constants of the same plan, which was prepared for the same GPU.
+    shared: Option<Copies<'a>>,
     readers: Readers,
     device: &'a Device,
     memory: Memory,
@@ -183,7 +195,8 @@ impl Preparing<'_> {
         let graph = match self.device {
             Device::Cpu => layouts::choose(graph, &mut self.constants)?,
             Device::Gpu(gpu) => {
-                let constants = placement::Uploads { values: &mut self.constants, uploaded: &mut self.uploaded };
+                let (values, uploaded, shared) = (&mut self.constants, &mut self.uploaded, self.shared);
+                let constants = placement::Uploads { values, uploaded, shared };
                 placement::choose(graph, constants, gpu, border)?
             }
         };

@@ -80,15 +80,28 @@ pub(super) struct Uploads<'a> {
     pub values: &'a mut Vec<Value>,
     /// For each uploaded constant, the constant that is its copy on the GPU.
     pub uploaded: &'a mut HashMap<ConstantId, ConstantId>,
+    /// The constants of the same plan, which was prepared for the same GPU.
+    pub shared: Option<Copies<'a>>,
+}
+
+/// The constants of a prepared plan, and those of them that are copies on the GPU.
+#[derive(Clone, Copy)]
+pub(super) struct Copies<'a> {
+    pub values: &'a [Value],
+    pub of: &'a HashMap<ConstantId, ConstantId>,
 }
 
 impl Uploads<'_> {
-    /// Returns the copy of a constant on the GPU. The first call makes it.
+    /// Returns the copy of a constant on the GPU. The first call makes it, or takes it from the other plan.
     fn on(&mut self, gpu: &Gpu, constant: ConstantId) -> Result<ConstantId> {
         if let Some(&uploaded) = self.uploaded.get(&constant) {
             return Ok(uploaded);
         }
-        let value = upload(gpu, &self.values[constant.at()])?;
+        let shared = self.shared.and_then(|copies| copies.values.get(copies.of.get(&constant)?.at()));
+        let value = match shared {
+            Some(copy) => copy.clone(),
+            None => upload(gpu, &self.values[constant.at()])?,
+        };
         let uploaded = ConstantId(self.values.len() as u32);
         self.values.push(value);
         self.uploaded.insert(constant, uploaded);

@@ -95,8 +95,9 @@ pub(crate) struct PreparedStep {
     pub passes: bool,
     /// Whether the step only carries such a value to or from the device. It does nothing in a run with a state.
     pub carries: bool,
-    /// For each input, whether it may be a tensor that grows, and the kernel cannot read it.
-    pub packs: Vec<bool>,
+    /// For each input that may be a tensor that grows, and that the kernel cannot read, the pair of the state. Empty if there
+    /// is none.
+    pub packs: Vec<Option<PairId>>,
     /// The number of the step among all steps of the plan and its nested blocks, counted from 1.
     pub mark: Mark,
     pub origin: OriginId,

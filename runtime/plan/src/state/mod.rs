@@ -25,7 +25,10 @@ use candle_plan_kernels::threads::Threads;
 use crate::error::{Error, Result};
 use crate::growing::Growing;
 use crate::ids::PairId;
+use crate::interrupt::Stop;
+use crate::observe::OfState;
 use crate::plan::ValueId;
+use crate::profile::{copies, StepTime};
 use crate::request::Request;
 use crate::session::Session;
 use crate::value::{Array, Value};
@@ -56,8 +59,11 @@ pub struct State {
     pairs: Arc<Pairs>,
     start: Arc<Start>,
     /// The value of each pair; `None` for zeros whose sizes the next run decides.
-    values: Vec<Option<Value>>,
+    values: Values,
 }
+
+/// The value of each pair, as far as it is known.
+type Values = Vec<Option<Value>>;
 
 impl Session {
     /// Makes a state for runs of this plan, of this session and of others with the same plan. It begins with zeros, with
@@ -100,27 +106,36 @@ impl Session {
     /// error, the state is as it was.
     pub fn run_with(&self, state: &mut State, inputs: Vec<Value>, request: &Request) -> Result<Vec<Value>> {
         state.check(self)?;
-        let undecided: Vec<bool> = state.values.iter().map(Option::is_none).collect();
-        let inputs = state.inputs(self, inputs).inspect_err(|_| state.forget(&undecided))?;
         let (outputs, kept) = state.pairs.outputs(request.only);
         let request = Request { only: Some(&outputs), ..*request };
-        let growing = Growing::of(std::mem::take(&mut state.values));
-        let run = self.executable.run_keeping(inputs, &self.threads, &request, (kept, Some(&growing)));
-        let run = run.and_then(|mut results| {
+        state.during(self, inputs, |state, inputs, growing| {
+            let of_state = OfState { kept, growing };
+            let mut results = self.executable.run_observed(inputs, &self.threads, &request, (Some(of_state), None))?;
             let values = state.taken(results.split_off(kept))?;
-            Ok((results, values))
-        });
-        match run {
-            Ok((results, values)) => {
-                state.values = values;
-                results.into_iter().map(|value| packed(value, &self.threads)).collect()
-            }
-            Err(error) => {
-                state.values = growing.restored().unwrap_or_default(); // `check` refuses a state without values
-                state.forget(&undecided);
-                Err(error)
-            }
-        }
+            let results = results.into_iter().map(|value| packed(value, &self.threads));
+            Ok((results.collect::<Result<_>>()?, Some(values)))
+        })
+    }
+}
+
+#[doc(hidden)]
+impl Session {
+    /// [`Session::profile`] with a state. `inputs` are those that the state does not hold, in the plan's order. Every run
+    /// begins with the values of the state, which is as it was afterwards.
+    ///
+    /// # Errors
+    /// As [`Session::run_with`].
+    pub fn profile_with(&self, state: &mut State, inputs: &[Value], runs: usize, stop: Stop) -> Result<Vec<StepTime>> {
+        state.check(self)?;
+        let (outputs, kept) = state.pairs.outputs(None);
+        let request = Request { only: Some(&outputs), stop, ..Request::default() };
+        self.executable.profile_of(runs, |observer| {
+            state.during(self, copies(inputs)?, |_, inputs, growing| {
+                let around = (Some(OfState { kept, growing }), Some(observer));
+                self.executable.run_observed(inputs, &self.threads, &request, around)?;
+                Ok(((), None))
+            })
+        })
     }
 }
 
@@ -215,7 +230,7 @@ impl State {
         let named: Vec<_> = places.iter().map(|&at| kinds[at].1).zip(&given).collect();
         let mut held = Vec::with_capacity(self.values.len());
         for ((id, pair), value) in (0..).map(PairId).zip(&self.pairs.list).zip(&mut self.values) {
-            let grows = session.executable.grows(id);
+            let grows = session.executable.grows[id.at()];
             let first = value.clone().map_or_else(|| self.start.zeros(pair, &named), Ok)?;
             let first = if grows { first } else { packed(first, &session.threads)? };
             held.push(if grows { hollow(&first)? } else { first.clone() });
@@ -231,7 +246,32 @@ impl State {
         Ok(inputs)
     }
 
-    /// Drops the values whose sizes a failed run decided.
+    /// Does the `work` of a run with the inputs that the caller gives, and with the values. If it returns values, they become
+    /// those of the state. Otherwise, or after an error, the state is as it was. The results of the run must not exist then.
+    fn during<T>(
+        &mut self,
+        session: &Session,
+        given: Vec<Value>,
+        work: impl FnOnce(&State, Vec<Value>, &Growing) -> Result<(T, Option<Values>)>,
+    ) -> Result<T> {
+        let undecided: Vec<bool> = self.values.iter().map(Option::is_none).collect();
+        let inputs = self.inputs(session, given).inspect_err(|_| self.forget(&undecided))?;
+        let growing = Growing::of(std::mem::take(&mut self.values), &session.executable.addresses);
+        let done = match work(self, inputs, &growing) {
+            Ok((done, Some(values))) => {
+                self.values = values;
+                return Ok(done);
+            }
+            Ok((done, None)) => Ok(done),
+            Err(error) => Err(error),
+        };
+        // `check` refuses a state without values.
+        let restored = growing.restored().map(|values| self.values = values);
+        self.forget(&undecided);
+        done.and_then(|done| restored.map(|()| done))
+    }
+
+    /// Drops the values whose sizes a run decided that did not change the state.
     fn forget(&mut self, undecided: &[bool]) {
         for (value, _) in self.values.iter_mut().zip(undecided).filter(|(_, undecided)| **undecided) {
             *value = None;
@@ -239,7 +279,7 @@ impl State {
     }
 
     /// The next values, from the outputs of a run.
-    fn taken(&self, results: Vec<Value>) -> Result<Vec<Option<Value>>> {
+    fn taken(&self, results: Vec<Value>) -> Result<Values> {
         let mut values = Vec::with_capacity(results.len());
         for (pair, value) in self.pairs.list.iter().zip(results) {
             pair.check(&value, &format!(" as the output {:?} of the run before it", pair.output.name))?;

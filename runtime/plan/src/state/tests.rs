@@ -80,7 +80,6 @@ fn forks_and_failures_leave_the_others_alone() {
 
 #[test]
 fn results_are_the_same_with_a_limit_of_memory() {
-    // With a limit, values do not grow in place.
     let (free, limited) = (session(None), session(Some(1 << 20)));
     let mut state = free.new_state().expect("it has a state");
     let mut other = limited.new_state().expect("it has a state");
@@ -92,13 +91,12 @@ fn results_are_the_same_with_a_limit_of_memory() {
         for (one, other) in found.into_iter().zip(expected) {
             assert_eq!(numbers(one), numbers(other));
         }
-        assert!(matches!(other.values[..], [Some(Value::Tensor(_))]));
+        grown(&other);
     }
     // Both sessions are of one plan.
     run(&free, &mut other, rows(1, 5.0)).expect("it runs");
     run(&limited, &mut state, rows(1, 5.0)).expect("it runs");
     assert_eq!(held(&state), held(&other));
-    assert!(matches!(state.values[..], [Some(Value::Tensor(_))]));
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! Tensors of a state that change row by row, and may be shorter than their storage.
 
 use candle_plan_descriptors::broadcast::Dims;
+use candle_plan_memory::buffer::budget;
 
 use super::rows::{Edit, Mover, Runs};
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::size::out_of_memory;
 
 /// The smallest capacity along the axis of a tensor that has grown.
 const LEAST: usize = 16;
@@ -29,6 +31,13 @@ pub(crate) struct Former {
     rows: Array,
     /// The first matrix, and the first row in it.
     start: [usize; 2],
+}
+
+impl Former {
+    /// The rows.
+    pub fn rows(&self) -> &Array {
+        &self.rows
+    }
 }
 
 impl Grown {
@@ -84,18 +93,33 @@ impl Grown {
     }
 
     /// Moves to other storage unless this one has the capacity for `length` rows and nothing else shares it. The elements
-    /// stay the same.
+    /// stay the same. If there is a memory [budget], the spare capacity of `values` such tensors takes at most half of what is
+    /// left.
     ///
     /// # Errors
     /// The allocation fails, or the length is too large.
-    pub(crate) fn reserve(&mut self, length: usize, mover: &dyn Mover) -> Result<()> {
+    pub(crate) fn reserve(&mut self, length: usize, values: usize, mover: &dyn Mover) -> Result<()> {
         if length <= self.capacity() && self.storage.is_alone() {
             return Ok(());
         }
-        match length <= self.length() {
-            true => self.move_to(self.length(), mover),
-            false => self.move_to(capacity(length, self.length())?, mover),
+        let (row, rows, left) = (self.bytes_of_row(), length.max(self.length()), budget());
+        let Some(spare) = left.checked_sub(rows.saturating_mul(row)) else {
+            let mut dims = self.dims.clone();
+            dims[self.axis] = rows;
+            return Err(out_of_memory(&dims));
+        };
+        match left {
+            _ if length <= self.length() => self.move_to(rows, mover),
+            usize::MAX => self.move_to(capacity(length, self.length(), usize::MAX)?, mover),
+            _ => self.move_to(capacity(length, self.length(), spare / (2 * values.max(1)) / row)?, mover),
         }
+    }
+
+    /// The bytes of all rows that have the same place along the axis, but at least 1.
+    fn bytes_of_row(&self) -> usize {
+        let others = self.dims.iter().enumerate().filter(|(axis, _)| *axis != self.axis);
+        let elements = others.map(|(_, dim)| *dim).fold(1, usize::saturating_mul);
+        elements.saturating_mul(self.dtype().width().unwrap_or(1)).max(1)
     }
 
     /// Moves to storage with a capacity of `capacity` rows, which is not less than the length.
@@ -137,7 +161,7 @@ impl Grown {
     /// # Errors
     /// The device fails, or there is no memory.
     pub(crate) fn restore(&mut self, former: &[Former], mover: &dyn Mover) -> Result<()> {
-        self.reserve(self.length(), mover)?;
+        self.reserve(self.length(), 1, mover)?;
         for Former { rows, start } in former {
             let to = Runs { count: rows.dims()[0], length: rows.dims()[1], ..self.runs(*start, [0; 2]) };
             mover.copy((rows, Runs { offset: 0, pitch: to.length, ..to }), (&mut self.storage, to))?;
@@ -179,10 +203,12 @@ impl Grown {
     }
 }
 
-/// The capacity for `length` elements instead of `former` ones, so that copies take constant time for each element on average.
-fn capacity(length: usize, former: usize) -> Result<usize> {
-    let capacity = length.checked_add(former / 2).ok_or_else(|| Error::op(format!("{length} rows are too many")))?;
-    Ok(capacity.max(LEAST))
+/// The capacity for `length` rows instead of `former` ones, with at most `spare` rows more. Without this limit, copies take
+/// constant time for each row on average.
+fn capacity(length: usize, former: usize, spare: usize) -> Result<usize> {
+    let capacity = |more: usize| length.checked_add(more.min(spare));
+    let too_many = || Error::op(format!("{length} rows are too many"));
+    capacity((former / 2).max(LEAST.saturating_sub(length))).ok_or_else(too_many)
 }
 
 #[cfg(test)]
@@ -206,7 +232,7 @@ mod tests {
     fn appended(grown: &mut Grown, new: &Array) -> Grown {
         let (start, end) = (grown.length(), grown.length() + new.dims()[1]);
         let edits = [Edit { matrices: 0..new.dims()[0], to: start..end, from: Some(0) }];
-        grown.reserve(end, &OnHost).expect("there is memory");
+        grown.reserve(end, 1, &OnHost).expect("there is memory");
         assert!(grown.former(&edits, &OnHost).expect("there is memory").is_empty());
         grown.edited(end, &edits, new, &OnHost).expect("it has the capacity")
     }
@@ -254,7 +280,7 @@ mod tests {
             Edit { matrices: 2..3, to: 3..5, from: None },
         ];
         let before = seen(&grown);
-        grown.reserve(5, &OnHost).expect("there is memory");
+        grown.reserve(5, 1, &OnHost).expect("there is memory");
         let former = grown.former(&edits, &OnHost).expect("there is memory");
         let edited = grown.edited(5, &edits, &new, &OnHost).expect("it has the capacity");
         assert_eq!(seen(&edited).1, [0, 1, 2, 20, 21, 4, 22, 23, 7, 0, 8, 24, 25, 0, 0]);
@@ -268,6 +294,6 @@ mod tests {
     #[test]
     fn other_axes_and_sizes_are_refused() {
         let mut grown = Grown::of(&numbers(0, &[2]), 0).expect("it has the axis");
-        assert!(Grown::of(&numbers(0, &[2]), 1).is_err() && grown.reserve(usize::MAX, &OnHost).is_err());
+        assert!(Grown::of(&numbers(0, &[2]), 1).is_err() && grown.reserve(usize::MAX, 1, &OnHost).is_err());
     }
 }

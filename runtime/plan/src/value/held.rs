@@ -146,6 +146,12 @@ impl Held {
         }
     }
 
+    /// Whether it counts the storage of a value that is no sequence.
+    pub fn holds(&self, value: &Value) -> bool {
+        !matches!(value, Value::Sequence(_))
+            && value.storage().is_some_and(|(address, _)| self.storages.contains(address))
+    }
+
     fn of_kind(&mut self, is_sequence: bool) -> &mut ByAddress<Counted> {
         match is_sequence {
             true => &mut self.sequences,

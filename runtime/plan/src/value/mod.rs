@@ -123,7 +123,8 @@ impl Item for Value {
         match self {
             Value::Tensor(array) => Some((array.dtype(), array.dims())),
             Value::Strings(strings) => Some((DType::String, &strings.dims)),
-            Value::Sequence(_) | Value::Grown(_) | Value::None => None,
+            Value::Grown(grown) => Some((grown.dtype(), grown.dims())),
+            Value::Sequence(_) | Value::None => None,
         }
     }
 
