@@ -94,7 +94,7 @@ pub(super) fn run_in_layouts(
         return out;
     }
     let mut rows = vec![f32::NAN; to.len()];
-    from_blocks(blocking, &Threads::serial(), to, &out, &mut rows, None);
+    from_blocks(blocking, &Threads::serial(), to, &out, &mut rows);
     rows
 }
 

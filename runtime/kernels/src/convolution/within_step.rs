@@ -2,8 +2,9 @@
 
 use crate::blocking::Blocking;
 use crate::conv_shape::Shape;
-use crate::convolution::blocked::{from_blocks, to_blocks, Images};
+use crate::convolution::blocked::{run_from_blocks, to_blocks, Images};
 use crate::convolution::form::{ConvOperands, Epilogue, ImageLayout, PackedConv};
+use crate::gemm::Shared;
 use crate::scratch::Scratch;
 use crate::threads::Threads;
 
@@ -47,11 +48,17 @@ impl PackedConv for WithinStep {
         match result {
             ImageLayout::Rows => self.packed.run(threads, ConvOperands { shape, bias, x, out, epilogue }),
             ImageLayout::Blocks => {
-                let (finish, epilogue) = (epilogue.finish, Epilogue { finish: None, ..epilogue });
-                let blocks = Scratch::overwritten(to.blocked_len(self.blocking), |out| {
+                assert_eq!(out.len(), to.len(), "{shape:?}");
+                // Moves runs of pixels while they are in the L1 cache.
+                let (finish, out) = (epilogue.finish, Shared::new(out));
+                let moved = |run: &mut [f32], offset: usize| {
+                    // SAFETY: the form calls this for each run of its result once, and the result has these sizes.
+                    unsafe { run_from_blocks(self.blocking, to, run, offset, out, finish) }
+                };
+                let epilogue = Epilogue { finish: Some(&moved), ..epilogue };
+                Scratch::overwritten(to.blocked_len(self.blocking), |out| {
                     self.packed.run(threads, ConvOperands { shape, bias, x, out, epilogue });
                 });
-                from_blocks(self.blocking, threads, to, &blocks, out, finish);
             }
         }
     }

@@ -188,20 +188,6 @@ impl Vector for F32x16 {
     }
 
     #[inline(always)]
-    fn reciprocal_of_mantissa(self) -> Self {
-        // Faster than a division: an estimate of 14 bits, then two Newton steps, to 24 bits and to the rounded result.
-        // This rounds correctly from any such estimate, except for the last number before 2, whose quotient is the
-        // nearest to a tie.
-        // SAFETY: see `Vector`.
-        unsafe {
-            let one = F32x16::splat(1.0);
-            let y = F32x16(_mm512_rcp14_ps(self.0));
-            let y = y.mul_add(self.neg_mul_add(y, one), y);
-            y.mul_add(self.neg_mul_add(y, one), y)
-        }
-    }
-
-    #[inline(always)]
     fn sum(self) -> f32 {
         // SAFETY: see `Vector`.
         unsafe { _mm512_reduce_add_ps(self.0) }

@@ -191,7 +191,6 @@ impl<V: Vector> Vector for Four<V> {
         round() -> Self;
         times_power_of_two(n) -> Self;
         times_normal_power_of_two(n) -> Self;
-        reciprocal_of_mantissa() -> Self;
         less(other) -> Self::Mask;
         less_or_equal(other) -> Self::Mask;
         equal(other) -> Self::Mask;

@@ -128,7 +128,7 @@ pub(crate) fn tanh<V: Vector>(x: V) -> V {
 pub(crate) fn sigmoid<V: Vector>(x: V) -> V {
     let (n, p) = exp_parts(V::splat(-150.0).greater(x.abs().neg()));
     let (e, one) = (p.times_power_of_two(n), V::splat(1.0));
-    V::select(x.less(V::splat(0.0)), e, one) * (one + e).reciprocal_of_mantissa()
+    V::select(x.less(V::splat(0.0)), e, one) / (one + e)
 }
 
 /// `x · sigmoid(x)`

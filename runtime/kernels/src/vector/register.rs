@@ -118,13 +118,6 @@ pub(crate) trait Vector:
     /// Looks up `table` with bits 22 to 24 of each lane: the top bit of the mantissa, and two bits of the exponent.
     fn pick(self, table: &[f32; 8]) -> Self;
 
-    /// `1 / self` for numbers from 1 to 2, correctly rounded, except that the last number before 2 gives ½.
-    #[inline(always)]
-    fn reciprocal_of_mantissa(self) -> Self {
-        let is_last = self.equal(Self::splat(2f32.next_down()));
-        Self::select(is_last, Self::splat(0.5), Self::splat(1.0) / self)
-    }
-
     /// `self < other`
     fn less(self, other: Self) -> Self::Mask;
 

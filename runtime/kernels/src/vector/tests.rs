@@ -148,20 +148,6 @@ fn powers_are_within_one_ulp_at_every_instruction_set() {
 }
 
 #[test]
-fn reciprocals_of_mantissas_are_correctly_rounded() {
-    let x: Vec<f32> = (1.0f32.to_bits()..=2.0f32.to_bits()).map(f32::from_bits).collect();
-    let mut expected: Vec<f32> = x.iter().map(|x| 1.0 / x).collect();
-    expected[x.len() - 2] = 0.5;
-    for isa in Isa::available() {
-        let mut out = vec![0.0; x.len()];
-        dispatch_isa!(isa, (x: &[f32] = &x, out: &mut [f32] = &mut out), V =>
-            // SAFETY: the slices have the same length.
-            unsafe { map::<V>(x.len(), x.as_ptr(), out.as_mut_ptr(), |x| x.reciprocal_of_mantissa()) });
-        assert!(out == expected, "{isa:?}");
-    }
-}
-
-#[test]
 fn functions_that_level_off_do_so_exactly() {
     for isa in Isa::available() {
         let x = [9.1, 30.0, f32::MAX, f32::INFINITY];

@@ -44,7 +44,7 @@ impl Reorder {
         let (x, out) = (x.read::<f32>()?, alloc_uninit(&dims)?);
         let out = out.overwrite(|out| match self.to {
             Layout::Blocks => blocked::to_blocks(self.blocking, threads, images, x, out),
-            Layout::Rows => blocked::from_blocks(self.blocking, threads, images, x, out, None),
+            Layout::Rows => blocked::from_blocks(self.blocking, threads, images, x, out),
         });
         Array::new(out, &dims)
     }

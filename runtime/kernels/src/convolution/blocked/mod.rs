@@ -31,6 +31,7 @@ pub(crate) use depthwise::form::DepthwiseForm;
 pub(crate) use direct_form::{DirectForm, FromRowsForm};
 pub use images::Images;
 pub use pool::{pool, Pool};
+pub(crate) use reorder::run_from_blocks;
 pub use reorder::{from_blocks, to_blocks};
 pub(crate) use separable::separable_costs;
 pub use separable::{separable, SeparableWeights, Stage};

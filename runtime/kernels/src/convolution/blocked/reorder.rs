@@ -36,18 +36,11 @@ pub fn to_blocks(blocking: Blocking, threads: &Threads, images: Images, x: &[f32
     });
 }
 
-/// `[N, C / B, H · W, B]` → `[N, C, H · W]`, then calls `finish` on runs of whole channels.
+/// `[N, C / B, H · W, B]` → `[N, C, H · W]`.
 ///
 /// # Panics
 /// The slices do not have these sizes.
-pub fn from_blocks(
-    blocking: Blocking,
-    threads: &Threads,
-    images: Images,
-    x: &[f32],
-    out: &mut [f32],
-    finish: Option<Finish>,
-) {
+pub fn from_blocks(blocking: Blocking, threads: &Threads, images: Images, x: &[f32], out: &mut [f32]) {
     assert!(x.len() == images.blocked_len(blocking) && out.len() == images.len(), "{images:?}");
     let (shared, block, plane) = (Shared::new(out), blocking.block(), images.plane);
     let size = plane * block;
@@ -63,10 +56,52 @@ pub fn from_blocks(
         } else {
             rows_by_strips(blocking, plane, x, out);
         }
-        if let Some(finish) = finish {
-            finish(out, start);
-        }
     });
+}
+
+/// Converts a run of pixels of one block, which starts at `offset` in the image in blocks, to `[N, C, H · W]`. Then calls
+/// `finish` on the run of each channel, or on all channels if the run is a whole plane.
+///
+/// # Safety
+/// The run is inside the image, `out` has the sizes of `images`, and no other task accesses these pixels of `out`.
+pub(crate) unsafe fn run_from_blocks(
+    blocking: Blocking,
+    images: Images,
+    run: &[f32],
+    offset: usize,
+    out: Shared,
+    finish: Option<Finish>,
+) {
+    let (block, plane) = (blocking.block(), images.plane);
+    let (index, pixel, count) = (offset / (plane * block), offset / block % plane, run.len() / block);
+    let (start, channels) = images.block(blocking, index);
+    assert!(pixel + count <= plane && offset + run.len() <= images.blocked_len(blocking), "{images:?}");
+    let start = start + pixel;
+    // SAFETY: guaranteed by the caller: channel `c` has `count` elements from `start + c · plane` on. The `Isa` proves that
+    // the processor has the instruction set.
+    unsafe {
+        if count < block {
+            pixels(count, channels).for_each(|(i, c)| *out.at(start + c * plane + i) = run[i * block + c]);
+        } else if channels == block {
+            let tile = tile_of(blocking);
+            tiles(count, block).for_each(|i| tile(run[i * block..].as_ptr(), block, out.at(start + i), plane));
+        } else {
+            let mut tile = [0.0; MOST];
+            for i in tiles(count, block) {
+                transpose(blocking, &run[i * block..], block, &mut tile, block);
+                for (c, row) in tile.chunks_exact(block).enumerate().take(channels) {
+                    out.at(start + c * plane + i).copy_from_nonoverlapping(row.as_ptr(), block);
+                }
+            }
+        }
+        if let Some(finish) = finish.filter(|_| count == plane) {
+            finish(std::slice::from_raw_parts_mut(out.at(start), channels * plane), start);
+        } else if let Some(finish) = finish {
+            for first in (0..channels).map(|c| start + c * plane) {
+                finish(std::slice::from_raw_parts_mut(out.at(first), count), first);
+            }
+        }
+    }
 }
 
 /// Converts one block, `[channels, H · W]` → `[H · W, B]`, in strips.
@@ -135,7 +170,13 @@ type Transpose = unsafe fn(*const f32, usize, *mut f32, usize);
 fn transpose(blocking: Blocking, x: &[f32], from: usize, out: &mut [f32], to: usize) {
     let last = blocking.block() - 1;
     assert!(x.len() > last * from + last && out.len() > last * to + last);
-    let tile: Transpose = match (blocking.isa().level(), blocking.block()) {
+    // SAFETY: the tile is inside both slices, and its `Isa` proves that the processor has its instruction set.
+    unsafe { tile_of(blocking)(x.as_ptr(), from, out.as_mut_ptr(), to) }
+}
+
+/// Returns the function that transposes a tile.
+fn tile_of(blocking: Blocking) -> Transpose {
+    match (blocking.isa().level(), blocking.block()) {
         #[cfg(target_arch = "x86_64")]
         (Level::Avx512, _) => x86::tile_512,
         #[cfg(target_arch = "x86_64")]
@@ -148,9 +189,7 @@ fn transpose(blocking: Blocking, x: &[f32], from: usize, out: &mut [f32], to: us
         (Level::Neon, _) => crate::vector::transpose::<16>,
         (_, 8) => tile::<8>,
         _ => tile::<16>,
-    };
-    // SAFETY: the tile is inside both slices, and its `Isa` proves that the processor has its instruction set.
-    unsafe { tile(x.as_ptr(), from, out.as_mut_ptr(), to) }
+    }
 }
 
 /// See [`Transpose`].

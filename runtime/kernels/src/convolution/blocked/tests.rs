@@ -34,7 +34,7 @@ fn blocks_hold_the_channels_of_each_pixel() {
                 assert_eq!(found, expected, "{images:?} {i}");
             }
             let mut back = vec![f32::NAN; images.len()];
-            from_blocks(blocking, &threads, images, &blocked, &mut back, None);
+            from_blocks(blocking, &threads, images, &blocked, &mut back);
             assert_eq!(back, x, "{images:?}");
         }
     }
@@ -75,7 +75,7 @@ fn pools_of_blocks_are_those_of_rows() {
                 let mut out = vec![9.0; to.blocked_len(blocking)];
                 pool(blocking, &threads, how, &x_blocks, windows, &mut out);
                 let mut found = vec![9.0; to.len()];
-                from_blocks(blocking, &threads, to, &out, &mut found, None);
+                from_blocks(blocking, &threads, to, &out, &mut found);
                 let same = |(a, b): (&f32, &f32)| a == b || (a.is_nan() && b.is_nan());
                 assert!(found.iter().zip(&expected).all(same), "{blocking:?} {how:?} {windows:?}");
             }

@@ -13,7 +13,7 @@ fn error(form: &dyn ConvForm, shape: &Shape, [x, w]: [&[f32]; 2], expected: &[f6
     let (mut out, mut rows) = (vec![f32::NAN; to.blocked_len(blocking)], vec![f32::NAN; to.len()]);
     let operands = ConvOperands { shape: &case.shape, bias: None, x: &image, out: &mut out, epilogue: Epilogue::NONE };
     form.pack(&case, w).run(&Threads::serial(), operands);
-    from_blocks(blocking, &Threads::serial(), to, &out, &mut rows, None);
+    from_blocks(blocking, &Threads::serial(), to, &out, &mut rows);
     let squares = rows.iter().zip(expected).map(|(&found, expected)| (f64::from(found) - expected).powi(2));
     (squares.sum::<f64>() / expected.len() as f64).sqrt()
 }
