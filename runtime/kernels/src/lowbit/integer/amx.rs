@@ -133,24 +133,8 @@ fn block(product: &Product, left: &Left, found: &Lines, rows: [usize; 2], panels
         }
         for row in (first..end).step_by(ROWS) {
             let found = &found[row / ROWS * parts(b) * 2 * ROWS..];
-            let tile = Tile {
-                b,
-                left,
-                found: found.as_ptr().cast(),
-                row,
-                panel,
-                words,
-                depth,
-                out: product.output(row, panel),
-            };
-            // SAFETY: the sizes fit the slices. The part of the output belongs to this task alone. AMX implies AVX-512.
-            unsafe {
-                if zero.is_some() {
-                    tile.run::<true>();
-                } else {
-                    tile.run::<false>();
-                }
-            }
+            let (found, out) = (found.as_ptr().cast(), product.output(row, panel));
+            Tile { b, left, found, row, panel, words, depth, out }.compute(zero.is_some());
         }
     });
     drop(configured);
@@ -173,6 +157,20 @@ struct Tile<'a> {
     words: *const u32,
     depth: [usize; 2],
     out: Output,
+}
+
+impl Tile<'_> {
+    /// Adds the products of the part to the output. `signed`: the zero point is subtracted from the codes already.
+    fn compute(&self, signed: bool) {
+        // SAFETY: the sizes fit the slices. The part of the output belongs to one task alone. AMX implies AVX-512.
+        unsafe {
+            if signed {
+                self.run::<true>();
+            } else {
+                self.run::<false>();
+            }
+        }
+    }
 }
 
 /// The integer sums of a part, `[row][column]`.
