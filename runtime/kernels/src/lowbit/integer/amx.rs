@@ -46,7 +46,7 @@ thread_local! {
 /// The quads of a part that an instruction multiplies: a part has a multiple of them.
 fn quads(block: usize) -> usize {
     let all = block.min(PART) / 4;
-    (1..=QUADS).rev().find(|quads| all % quads == 0).expect("1 divides every number")
+    (1..=QUADS).rev().find(|&quads| all.is_multiple_of(quads)).expect("1 divides every number")
 }
 
 impl Form<LowBitCase> for DotsInTiles {
@@ -56,7 +56,7 @@ impl Form<LowBitCase> for DotsInTiles {
 
     /// All parts have the same number of quads.
     fn fits(&self, case: &LowBitCase) -> bool {
-        let is_even = case.block <= PART || case.block % PART == 0;
+        let is_even = case.block <= PART || case.block.is_multiple_of(PART);
         case.rounds && Dots::of(case.isa).has_tiles() && is_even && case.sizes.m >= ROWS
     }
 
