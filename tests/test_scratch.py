@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -23,11 +24,14 @@ from tests.scratch.table import ROWS
 ROOT = Path(__file__).parent.parent
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="Linux tells and limits the memory of a process")
 
+ONE_ARENA = {"MALLOC_ARENA_MAX": "1"}
+"""The C library reserves 64 MiB of addresses for each thread otherwise, and the limit of a process counts them."""
+
 
 def reports(module: str, *arguments: object) -> list[Any]:
     """The output lines of a process. If the process ends early, an error names its last case."""
     command = [sys.executable, "-m", f"tests.scratch.{module}", *map(str, arguments)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=os.environ | ONE_ARENA)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 0, f"{lines[-1:]} ended the process: {done.stderr[-2000:]}"
     return lines
