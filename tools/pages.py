@@ -46,8 +46,8 @@ NAMES = {
 """The tables of docs/onnxruntime.md: heading → the titles of the columns, and the rows."""
 REMARKED = """## Remarks
 
-For each operator, this list gives the results in which plans and onnxruntime differ, in which both differ from the
-standard, or which the standard does not define.
+A plan's results differ from onnxruntime's in the cases of this list. The list also names results of both that differ
+from the standard, and results that the standard does not define.
 """
 
 

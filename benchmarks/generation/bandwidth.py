@@ -15,7 +15,7 @@ ROUNDS = 5
 
 
 def bandwidth(threads: int, size: int = SIZE) -> float:
-    """Bytes per second: the best of some rounds, in which each thread reads its own part once."""
+    """The bandwidth in bytes per second. In each round, every thread reads its part once; the best round counts."""
     data = np.ones(size // 4, np.uint32)
     parts = np.array_split(data, threads)
     with ThreadPoolExecutor(threads) as pool:

@@ -1,7 +1,7 @@
-"""Decoders as ONNX files in the form in which onnxruntime's own tools write them.
+"""Writes decoders as ONNX files with the operators that onnxruntime's tools write.
 
-They have GroupQueryAttention with rotary embeddings, MatMulNBits at `accuracy_level` 4 and fused norms. The logits are
-those of the last token.
+The graphs have GroupQueryAttention with rotary embeddings, MatMulNBits at `accuracy_level` 4 and fused norms. Their
+output is the logits of the last token.
 """
 
 from __future__ import annotations

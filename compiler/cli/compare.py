@@ -40,8 +40,8 @@ def command(context: click.Context, old: Path, new: Path, as_json: bool) -> None
     \b
     verdict  another verdict, or a model that is only in one of the files; also, whether INDEX.json or the baseline
              allows the verdict
-    error    the difference from onnxruntime in multiples of the tolerance, if it is more than a tenth of the tolerance,
-             or the rounding error of `zoo precision`; both only if they have changed by more than a tenth
+    error    the difference from onnxruntime in multiples of the tolerance, or the rounding error of `zoo precision`,
+             if it has changed by more than a tenth
     fact     a fact of the plans: `candlec zoo update --help` describes them
     time     two times. First, the time of a check, if it has changed by more than half and by at least a second. This
              time depends on the load of the machine. Second, the time of a plan in percent of onnxruntime's

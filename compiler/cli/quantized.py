@@ -67,8 +67,7 @@ def weights_options(function: Callable[..., Any]) -> Callable[..., Any]:
         metavar="FORMAT|FILE",
         help="FORMAT int8 or int4: store weights with fewer bits. The results are less precise. With int4:64, each "
         "block of 64 weights has one scale. FILE.gguf or FILE.safetensors: replace the weights by the tensors of this "
-        "file. "
-        "Its quantized matrices stay quantized.",
+        "file. Its quantized matrices stay quantized.",
     )
     precision = click.option(
         "--precision",

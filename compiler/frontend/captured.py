@@ -84,7 +84,7 @@ def _refuse_numbers(program: torch.export.ExportedProgram, title: str) -> None:
 
 
 _CHANGED = {"BUFFER_MUTATION": "buffer", "PARAMETER_MUTATION": "parameter", "USER_INPUT_MUTATION": "input"}
-"""What a result of a program replaces, by the kind of the result. The exporter drops such results."""
+"""The kinds of results that are new values of a buffer, a parameter or an input. The exporter drops such results."""
 
 
 def _refuse_changes(translated: torch.onnx.ONNXProgram, title: str) -> None:

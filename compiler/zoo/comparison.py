@@ -29,7 +29,7 @@ KINDS: tuple[Kind, ...] = ("verdict", "error", "fact", "time")
 
 _MOST_GROWTH = 1.1
 """An error has changed if it is larger or smaller by more than this factor, because rounding depends on the kernels."""
-_LEAST_SHARE = 0.1
+_LEAST_SHARE = 0.01
 """Differences that both are below this part of the tolerance have not changed."""
 _MOST_SLOWER, _LEAST_SECONDS = 1.5, 1.0
 """A check's time has changed if it is longer or shorter by more than this factor, and by at least so many seconds."""

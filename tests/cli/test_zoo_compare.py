@@ -84,7 +84,7 @@ REFUSED = result("a", "refused", None, ok=False, codes=("CC0301",))
     [
         (result("a"), result("a"), []),
         (result("a"), result("a", share=0.505, seconds=0.2), []),
-        (result("a", share=0.001), result("a", share=0.09), []),
+        (result("a", share=0.001), result("a", share=0.005), []),
         (result("a"), REFUSED, [("verdict", "a", "verdict", "equal", "refused (CC0301)", "worse")]),
         (REFUSED, result("a"), [("verdict", "a", "verdict", "refused (CC0301)", "equal", "better")]),
         (

@@ -81,3 +81,28 @@ def assert_same(found: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
         value, other = np.asarray(value), np.asarray(expected[name])
         assert (value.dtype, value.shape) == (other.dtype, other.shape), name
         assert value.tobytes() == other.tobytes(), name
+
+
+def merged_decoder(heads: int, size: int) -> str:
+    """A decoder with an If: attention to the new rows and the past, or only to the negative new rows.
+
+    The last step fails if `pick` is not an index of an element.
+    """
+    new, past, total = (f"float[1, {heads}, {length}, {size}]" for length in ("n", "past", "total"))
+    return f"""<ir_version: 11, opset_import: ["": 23]> m
+    ({new} q, {new} k, {new} v, bool[1] use_cache_branch, int64[1] pick,
+     {past} past_key, {past} past_value)
+    => (float[1, {heads}, n, 1] z, {total} present_key, {total} present_value) {{
+    y, present_key, present_value = If (use_cache_branch) <
+        then_branch = later () => ({new} a, {total} b, {total} c) {{
+            b = Concat <axis = 2> (past_key, k)
+            c = Concat <axis = 2> (past_value, v)
+            a = Attention (q, b, c)
+        }},
+        else_branch = first () => ({new} d, {new} e, {new} f) {{
+            e = Neg (k)
+            f = Neg (v)
+            d = Attention (q, e, f)
+        }}>
+    z = Gather <axis = 3> (y, pick)
+}}"""

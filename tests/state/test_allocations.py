@@ -16,6 +16,7 @@ import pytest
 
 import compiler
 from compiler import Options, _runtime
+from tests.state.models import merged_decoder
 
 HEADS, SIZE = 4, 64
 CONTEXTS = (64, 512, 2048)
@@ -31,24 +32,6 @@ CACHE = """<ir_version: 11, opset_import: ["": 23]> m
     y = Attention (q, present_key, present_value)
 }"""
 """A layer of attention, whose caches a Concat extends."""
-
-CHOICE = """<ir_version: 11, opset_import: ["": 23]> m
-    (float[1, 4, n, 64] q, float[1, 4, n, 64] k, float[1, 4, n, 64] v, bool[1] use_cache_branch,
-     float[1, 4, past, 64] past_key, float[1, 4, past, 64] past_value)
-    => (float[1, 4, n, 64] y, float[1, 4, total, 64] present_key, float[1, 4, total, 64] present_value) {
-    y, present_key, present_value = If (use_cache_branch) <
-        then_branch = later () => (float[1, 4, n, 64] a, float[1, 4, total, 64] b, float[1, 4, total, 64] c) {
-            b = Concat <axis = 2> (past_key, k)
-            c = Concat <axis = 2> (past_value, v)
-            a = Attention (q, b, c)
-        },
-        else_branch = first () => (float[1, 4, n, 64] d, float[1, 4, n, 64] e, float[1, 4, n, 64] f) {
-            e = Identity (k)
-            f = Identity (v)
-            d = Attention (q, e, f)
-        }>
-}"""
-"""The same layer in a decoder that chooses between a branch for the prompt and one for later tokens."""
 
 
 class Decoder(NamedTuple):
@@ -85,11 +68,14 @@ def gpt2(path: Path) -> Decoder:
     return Decoder(plan, models.names("past_key_values"), inputs, vectors=12)
 
 
-@pytest.fixture(scope="module", params=["layer", "choice", "GPT-2"])
+@pytest.fixture(scope="module", params=["layer", "merged", "GPT-2"])
 def decoder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Decoder:
     if request.param == "GPT-2":
         return gpt2(tmp_path_factory.mktemp("gpt2") / "decoder.onnx")
-    return of_text(*{"layer": (CACHE, {}), "choice": (CHOICE, {"use_cache_branch": np.array([True])})}[request.param])
+    if request.param == "merged":
+        chosen = {"use_cache_branch": np.array([True]), "pick": np.array([0])}
+        return of_text(merged_decoder(HEADS, SIZE), chosen)
+    return of_text(CACHE, {})
 
 
 def allocated(decoder: Decoder, session: compiler.Session, length: int) -> int:

@@ -12,29 +12,12 @@ import compiler
 from compiler import Options, RunError
 from compiler.plan.plan import StateInfo
 from compiler.runtime.state import State
-from tests.state.models import Array, assert_same, fed_back
+from tests.state.models import Array, assert_same, fed_back, merged_decoder
 
 PAIRS = {f"present_{part}": f"past_{part}" for part in ("key", "value")}
 HEADS, SIZE = 3, 8
 
-TEXT = """<ir_version: 11, opset_import: ["": 23]> m
-    (float[1, 3, n, 8] q, float[1, 3, n, 8] k, float[1, 3, n, 8] v, bool[1] use_cache_branch, int64[1] pick,
-     float[1, 3, past, 8] past_key, float[1, 3, past, 8] past_value)
-    => (float[1, 3, n, 1] z, float[1, 3, total, 8] present_key, float[1, 3, total, 8] present_value) {
-    y, present_key, present_value = If (use_cache_branch) <
-        then_branch = later () => (float[1, 3, n, 8] a, float[1, 3, total, 8] b, float[1, 3, total, 8] c) {
-            b = Concat <axis = 2> (past_key, k)
-            c = Concat <axis = 2> (past_value, v)
-            a = Attention (q, b, c)
-        },
-        else_branch = first () => (float[1, 3, n, 8] d, float[1, 3, n, 8] e, float[1, 3, n, 8] f) {
-            e = Neg (k)
-            f = Neg (v)
-            d = Attention (q, e, f)
-        }>
-    z = Gather <axis = 3> (y, pick)
-}"""
-"""Attention to the new rows and the past, or only to the negative new rows. The last step fails if `pick` is wrong."""
+TEXT = merged_decoder(HEADS, SIZE)
 
 
 def plan_of(text: str = TEXT, **options: Any) -> compiler.Plan:

@@ -10,7 +10,7 @@ from onnxscript import evaluator
 from onnxscript import opset18 as op
 from onnxscript.function_libs.torch_lib.ops import nn
 
-from compiler.frontend.translations.parts import axes, constant
+from compiler.frontend.translations.parts import Untranslatable, axes, constant
 
 __all__ = ["TRANSLATIONS"]
 
@@ -38,7 +38,7 @@ def attention(
         options = {"dropout_p": dropout_p, "is_causal": is_causal, "scale": scale, "enable_gqa": enable_gqa}
         return _usual()(query, key, value, attn_mask, **options)
     if dropout_p or (enable_gqa and rank != 4):
-        raise NotImplementedError("dropout and groups of queries need tensors of four dims")
+        raise Untranslatable("dropout and groups of queries need tensors of four dims")
     if enable_gqa and query.shape[1] != key.shape[1]:
         key, value = nn._attention_repeat_kv_for_group_query(query, key, value)
     turned = op.Transpose(key, perm=[*range(rank - 2), rank - 1, rank - 2])

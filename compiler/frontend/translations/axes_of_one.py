@@ -6,7 +6,7 @@ from typing import Any
 
 from onnxscript import opset18 as op
 
-from compiler.frontend.translations.parts import axes
+from compiler.frontend.translations.parts import Untranslatable, axes
 
 __all__ = ["TRANSLATIONS"]
 
@@ -17,7 +17,7 @@ def squeeze(self: Any, dim: int) -> Any:
     `torch.export` captures a size that may vary only if it is not 1.
     """
     if self.shape is None:
-        raise NotImplementedError("the shape of the tensor must be known")
+        raise Untranslatable("the shape of the tensor must be known")
     return op.Squeeze(self, axes([dim])) if self.shape and self.shape[dim] == 1 else op.Identity(self)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from compiler.frontend.translations.parts import constant
+from compiler.frontend.translations.parts import Untranslatable, constant
 
 __all__ = ["TRANSLATIONS"]
 
@@ -66,7 +66,7 @@ def _shifted(self: Any, count: Any, direction: str, dtype: ir.DataType | None = 
 def rrelu(self: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, generator: Any = None) -> Any:
     """The leaky ReLU with the mean of both slopes."""
     if training:
-        raise NotImplementedError("in training mode, rrelu draws its slopes at random")
+        raise Untranslatable("in training mode, rrelu draws its slopes at random")
     return op.LeakyRelu(self, alpha=(lower + upper) / 2)
 
 

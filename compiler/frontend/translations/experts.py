@@ -7,7 +7,7 @@ from typing import Any
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-from compiler.frontend.translations.parts import axes, constant
+from compiler.frontend.translations.parts import Untranslatable, axes, constant
 
 __all__ = ["TRANSLATIONS"]
 
@@ -20,7 +20,7 @@ def grouped_product(input: Any, weight: Any, offs: Any) -> Any:
     """
     groups = weight.shape[0]
     if not isinstance(groups, int):
-        raise NotImplementedError("the number of groups must be fixed")
+        raise Untranslatable("the number of groups must be fixed")
     ends, zero = op.Cast(offs, to=ir.DataType.INT64), axes([0])
     parts, start = [], zero
     for group in range(groups):

@@ -8,7 +8,11 @@ from typing import Any
 import onnx_ir as ir
 from onnxscript import opset18 as op
 
-__all__ = ["axes", "constant", "is_float", "positive"]
+__all__ = ["Untranslatable", "axes", "constant", "is_float", "positive"]
+
+
+class Untranslatable(Exception):
+    """The arguments of an operator that no ONNX function can take. The exporter reports it with the module's line."""
 
 
 def constant(value: float, like: Any) -> Any:

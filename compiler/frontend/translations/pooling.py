@@ -9,7 +9,7 @@ import onnx_ir as ir
 from onnxscript import opset18 as op
 from onnxscript.function_libs.torch_lib.ops import nn
 
-from compiler.frontend.translations.parts import axes, constant
+from compiler.frontend.translations.parts import Untranslatable, axes, constant
 
 __all__ = ["TRANSLATIONS"]
 
@@ -35,7 +35,7 @@ def avg_pool2d(
     if ceil_mode:
         sizes = self.shape[-2:]
         if not all(isinstance(size, int) for size in sizes):
-            raise NotImplementedError("with a divisor and ceil_mode, the sizes of the image must be fixed")
+            raise Untranslatable("with a divisor and ceil_mode, the sizes of the image must be fixed")
         ends = [_end(*each) for each in zip(sizes, kernel, steps, edges, strict=True)]
     padded = op.Pad(self, axes([*edges, *ends]), constant(0, self), axes([-2, -1]))
     is_image = len(self.shape) == 3
@@ -66,7 +66,7 @@ def adaptive_avg_pool3d(self: Any, output_size: Sequence[int]) -> Any:
     for axis, count in zip(range(rank - 3, rank), output_size, strict=True):
         size = self.shape[axis]
         if not isinstance(size, int):
-            raise NotImplementedError("the sizes of the volume must be fixed")
+            raise Untranslatable("the sizes of the volume must be fixed")
         if count != size:
             pooled = op.Concat(*(_mean(pooled, axis, *_part(i, count, size)) for i in range(count)), axis=axis)
     return op.Identity(pooled)
@@ -90,7 +90,7 @@ def fractional_max_pool2d(
     """
     height, width = self.shape[-2:]
     if not isinstance(height, int) or not isinstance(width, int):
-        raise NotImplementedError("the sizes of the image must be fixed")
+        raise Untranslatable("the sizes of the image must be fixed")
     window, is_batch = kernel_size[0] * kernel_size[1], len(self.shape) == 4
     rows = _places(random_samples, 1, height, kernel_size[0], output_size[0])
     columns = _places(random_samples, 0, width, kernel_size[1], output_size[1])

@@ -10,7 +10,7 @@ from onnxscript import opset18 as op
 from onnxscript.function_libs.torch_lib.ops import core
 from onnxscript.function_libs.torch_lib.tensor_typing import TFloat
 
-from compiler.frontend.translations.parts import axes
+from compiler.frontend.translations.parts import Untranslatable, axes
 
 __all__ = ["TRANSLATIONS"]
 
@@ -57,7 +57,7 @@ def lstm(
         usual: tuple[Any, Any, Any] = core.aten_lstm(input, hx, params, *options)
         return usual
     if train and dropout:
-        raise NotImplementedError("in training mode, an LSTM with dropout draws random numbers")
+        raise Untranslatable("in training mode, an LSTM with dropout draws random numbers")
     rows = op.Transpose(input, perm=[1, 0, 2]) if batch_first else input
     directions, each = 1 + bidirectional, 3 + 2 * has_biases
     hidden, cells = [], []

@@ -178,7 +178,7 @@ impl Run<'_> {
     /// Bounds a block by `limit` bytes, with those of the state. Values in `lent` and constants do not count.
     fn bound(&self, limit: usize, lent: &[Value]) -> Bound<'_> {
         let constants = &self.executable.addresses;
-        Bound::new(limit, self.growing.map(Growing::held), (constants, lent), &self.expected)
+        Bound::new(limit, self.growing.and_then(Growing::held), (constants, lent), &self.expected)
     }
 
     /// The bytes that a step has [left](buffer::budget) for its blocks, and those of the state.
@@ -188,10 +188,12 @@ impl Run<'_> {
 
     /// Checks that the caller of the run can get copies of values that the state keeps.
     fn check_copies(&self, outputs: &[Value], limit: usize) -> Result<()> {
-        let Some(growing) = self.growing else { return Ok(()) };
+        let Some((growing, held)) = self.growing.and_then(|growing| Some((growing, growing.held()?))) else {
+            return Ok(());
+        };
         let copied = |value: &Value| if let Value::Grown(grown) = value { grown.bytes_to_copy() } else { 0 };
         let copies = outputs.iter().take(self.places.kept).map(copied).fold(0, usize::saturating_add);
-        let others = bytes_held(outputs.iter().filter(|value| !growing.held().borrow().holds(value)));
+        let others = bytes_held(outputs.iter().filter(|value| !held.borrow().holds(value)));
         match copies.saturating_add(others).saturating_add(growing.bytes()) {
             needed if copies > 0 && needed > limit => Err(Error::Memory(format!(
                 "the outputs and the state need {needed} bytes, but max_memory is {limit}: raise it or use smaller inputs"

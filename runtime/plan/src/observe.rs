@@ -1,4 +1,4 @@
-//! What the code around a run adds to it: a state, and an observer of its steps.
+//! Observers of a run's steps, and the values of a state that a run changes.
 
 use crate::error::Result;
 use crate::growing::Growing;
@@ -11,7 +11,7 @@ use crate::value::Value;
 pub(crate) struct OfState<'a> {
     /// The index of the first result that the state keeps. It stays on the device.
     pub kept: usize,
-    /// The values of the state, some of which change in place.
+    /// All values of the state. The run changes some of them in place.
     pub growing: &'a Growing,
 }
 

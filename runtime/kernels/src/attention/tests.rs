@@ -150,3 +150,52 @@ fn no_mask_is_a_mask_of_zeros_and_large_values_stay_finite() {
         }
     }
 }
+
+/// A boolean mask that hides the last keys, all keys, or none is the same as a mask of 0 and −∞.
+#[test]
+fn a_boolean_mask_may_hide_the_last_keys_of_a_tile() {
+    for ([queries, keys], guard) in
+        [([1, 300], Guard::Nothing), ([70, 200], Guard::Unseeing), ([9, 131], Guard::Unseeing)]
+    {
+        let dims = Dims { batch: 1, heads: 2, kv_heads: 2, queries, keys, depth: 8, width: 12 };
+        for hidden in [1, 64, 65, keys - 1, keys] {
+            let is_blind = |i: usize| guard != Guard::Nothing && i % 3 == 0;
+            let shown = |i: usize, j: usize| j + hidden < keys && !is_blind(i) && (i + j) % 5 > 0;
+            let chosen: Vec<u8> = (0..queries * keys).map(|at| u8::from(shown(at / keys, at % keys))).collect();
+            let added: Vec<f32> =
+                chosen.iter().map(|&chosen| if chosen == 0 { f32::NEG_INFINITY } else { 0.0 }).collect();
+            let masks = [
+                Mask::Chosen(Vectors { data: &chosen, batch: 0, head: 0, row: keys }),
+                Mask::Added(Vectors { data: &added, batch: 0, head: 0, row: keys }),
+            ];
+            for isa in Isa::available() {
+                let [found, expected] = masks.map(|mask| attended(isa, dims, mask, guard));
+                let is_near = |(x, y): (&f32, &f32)| x == y || (x - y).abs() < 1e-6 || x.is_nan() && y.is_nan();
+                assert!(found.0.iter().zip(&expected.0).all(is_near), "{dims:?}, {hidden} hidden, {isa:?}");
+                assert_eq!(found.1, expected.1, "the scores of {dims:?}, {hidden} hidden, {isa:?}");
+            }
+        }
+    }
+}
+
+/// The result with a mask, and the masked scores.
+fn attended(isa: Isa, dims: Dims, mask: Mask<f32>, guard: Guard) -> (Vec<f32>, Vec<f32>) {
+    let Dims { heads, queries, keys, depth, width, .. } = dims;
+    let (q, k, v) =
+        (values(heads * queries * depth, 0), values(heads * keys * depth, 3), values(heads * keys * width, 5));
+    let problem = Problem {
+        dims,
+        q: along(&q, heads, queries, depth),
+        k: along(&k, heads, keys, depth),
+        v: along(&v, heads, keys, width),
+        scale: 0.3,
+        softcap: None,
+        mask,
+        visible: &|_, _| 0..keys,
+        guard,
+    };
+    let (mut y, mut scores) = (vec![1.0; heads * queries * width], vec![1.0; heads * queries * keys]);
+    attention(isa, &Threads::serial(), &problem, &mut y, None);
+    attention(isa, &Threads::serial(), &problem, &mut y.clone(), Some((Stage::Masked, &mut scores)));
+    (y, scores)
+}

@@ -34,26 +34,30 @@ pub(crate) struct Growing {
     values: RefCell<Vec<Option<Value>>>,
     /// The rows that steps have replaced, with their pairs.
     former: RefCell<Vec<(PairId, Vec<Former>)>>,
-    /// The storages of these values and rows, for a memory limit.
-    held: RefCell<Held>,
+    /// The storages of these values and rows, if the run has a memory limit.
+    held: Option<RefCell<Held>>,
 }
 
 impl Growing {
-    /// The values of a state. Those that share the storage of a constant do not count toward a memory limit.
-    pub fn of(values: Vec<Option<Value>>, constants: &Addresses) -> Growing {
-        let (mut held, constants) = (Held::default(), Outside::of_constants(constants));
-        values.iter().flatten().for_each(|value| held.add(value, &constants));
-        Growing { values: RefCell::new(values), former: RefCell::default(), held: RefCell::new(held) }
+    /// The values of a state. With a memory limit, `constants` are those of the plan: values that share the storage of one do not
+    /// count.
+    pub fn of(values: Vec<Option<Value>>, constants: Option<&Addresses>) -> Growing {
+        let held = constants.map(|constants| {
+            let (mut held, constants) = (Held::default(), Outside::of_constants(constants));
+            values.iter().flatten().for_each(|value| held.add(value, &constants));
+            RefCell::new(held)
+        });
+        Growing { values: RefCell::new(values), former: RefCell::default(), held }
     }
 
-    /// The storages that the run holds.
-    pub fn held(&self) -> &RefCell<Held> {
-        &self.held
+    /// The storages that a run with a memory limit holds.
+    pub fn held(&self) -> Option<&RefCell<Held>> {
+        self.held.as_ref()
     }
 
     /// The bytes of these storages.
     pub fn bytes(&self) -> usize {
-        self.held.borrow().bytes(std::iter::empty())
+        self.held.as_ref().map_or(0, |held| held.borrow().bytes(std::iter::empty()))
     }
 
     /// Returns the values as they were before the run, whose results no longer exist.
@@ -97,7 +101,8 @@ impl Growing {
 
     /// Counts a value whose storage was `before`, and rows that were replaced.
     fn count(&self, before: Option<Holding>, value: &Value, former: &[Former]) {
-        let mut held = self.held.borrow_mut();
+        let Some(held) = &self.held else { return };
+        let mut held = held.borrow_mut();
         before.into_iter().for_each(|before| held.remove(before));
         held.add(value, &Outside::default());
         former.iter().for_each(|former| held.add(&Value::from(former.rows()), &Outside::default()));

@@ -256,7 +256,8 @@ impl State {
     ) -> Result<T> {
         let undecided: Vec<bool> = self.values.iter().map(Option::is_none).collect();
         let inputs = self.inputs(session, given).inspect_err(|_| self.forget(&undecided))?;
-        let growing = Growing::of(std::mem::take(&mut self.values), &session.executable.addresses);
+        let counted = session.executable.max_memory.is_some().then_some(&session.executable.addresses);
+        let growing = Growing::of(std::mem::take(&mut self.values), counted);
         let done = match work(self, inputs, &growing) {
             Ok((done, Some(values))) => {
                 self.values = values;
