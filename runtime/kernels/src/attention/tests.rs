@@ -159,8 +159,8 @@ fn a_boolean_mask_may_hide_the_last_keys_of_a_tile() {
     {
         let dims = Dims { batch: 1, heads: 2, kv_heads: 2, queries, keys, depth: 8, width: 12 };
         for hidden in [1, 64, 65, keys - 1, keys] {
-            let is_blind = |i: usize| guard != Guard::Nothing && i % 3 == 0;
-            let shown = |i: usize, j: usize| j + hidden < keys && !is_blind(i) && (i + j) % 5 > 0;
+            let is_blind = |i: usize| guard != Guard::Nothing && i.is_multiple_of(3);
+            let shown = |i: usize, j: usize| j + hidden < keys && !is_blind(i) && !(i + j).is_multiple_of(5);
             let chosen: Vec<u8> = (0..queries * keys).map(|at| u8::from(shown(at / keys, at % keys))).collect();
             let added: Vec<f32> =
                 chosen.iter().map(|&chosen| if chosen == 0 { f32::NEG_INFINITY } else { 0.0 }).collect();
