@@ -138,7 +138,7 @@ def test_a_job_without_changes_is_green(checkout: Path) -> None:
         assert job.run(name).returncode == 0, name
     assert "In all runs: 1 of 1 model equals onnxruntime's." in job.summary.read_text()
     assert "nothing has changed in 1 model" in (job.out / "changes.txt").read_text()
-    assert {"page.html", "pinned.xml", "unpinned.xml", "zoo.jsonl"} <= {each.name for each in job.out.iterdir()}
+    assert {"page.html", "zoo.xml", "zoo.jsonl"} <= {each.name for each in job.out.iterdir()}
     install, comment = job.calls.read_text().splitlines()
     assert install == f"pip install {ROOT}[check]"
     assert comment == f"gh pr comment 7 --body-file {job.out}/changes.txt --edit-last"
@@ -170,7 +170,7 @@ def test_a_file_of_measures_makes_the_job_red(checkout: Path) -> None:
     measures.write_text("[echo]\n" + task.format(1.1))
     done = job.run(CHECK)
     assert done.returncode == 1 and "::error title=echo::it is not equal" in done.stderr
-    assert "cosine of y: 1, and at least 1.1 is required" in (job.out / "pinned.xml").read_text()
+    assert "cosine of y: 1, and at least 1.1 is required" in (job.out / "zoo.xml").read_text()
 
 
 def test_a_job_without_facts_or_permission_says_so(checkout: Path) -> None:

@@ -78,7 +78,7 @@ class Verbs(Group):
                 from compiler.cli.failure import Failed
 
                 raise Failed(f"{error.filename}: {error.strerror}") from error
-            ctx.exit(_close_output())
+            ctx.exit(CLOSED_PIPE)
 
 
 def _show_version(ctx: click.Context, _parameter: click.Parameter, is_asked: bool) -> None:
@@ -125,11 +125,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         code = _run(arguments, as_json, verbose)
     except BrokenPipeError:  # while it reported an error as JSON
-        code = _close_output()
+        code = CLOSED_PIPE
     except StreamError as error:
         from compiler.cli.failure import report
 
         code = report(error, verbose=verbose)
+    _drop_unwritten()
     sys.exit(code)
 
 
@@ -156,10 +157,12 @@ def _run(arguments: list[str], as_json: bool, verbose: bool) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _close_output() -> int:
-    """Discard the rest of the output, which Python would write when it ends, and return the exit code."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return CLOSED_PIPE
+def _drop_unwritten() -> None:
+    """Discard the text that the standard output did not take. Python would write it again when it ends, and fail."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _ended(why: str, code: int, as_json: bool) -> int:

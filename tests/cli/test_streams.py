@@ -25,7 +25,8 @@ Done = subprocess.CompletedProcess[bytes]
 
 def candlec(*arguments: str, stdout: int = subprocess.PIPE, **environment: str) -> Done:
     """Run `candlec` in a separate process."""
-    every = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1", **environment}
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    every = {**buffered, "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1", **environment}
     command = [sys.executable, "-m", "compiler", *arguments]
     return subprocess.run(command, env=every, stdout=stdout, stderr=subprocess.PIPE, check=False)
 
