@@ -21,7 +21,7 @@ PLAN = [
     {"kernel"},
     {"expected", "memory", "operands"},
     {"plan", "infer"},
-    {"custom", "newer", "read", "verify"},
+    {"checksum", "custom", "newer", "read", "verify"},
     {"cpu", "device", "gpu", "weights"},
     {"candle_device"},
     {"prepare"},

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use candle_core::Tensor;
 
 use crate::candle_device::Chosen;
+use crate::checksum::Checker;
 use crate::custom::{CustomOp, CustomOps};
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::Memory;
@@ -155,7 +156,7 @@ impl<'a> SessionBuilder<'a> {
                     kind: ErrorKind::File,
                     reason: format!("{} cannot be opened: {error}", path.display()),
                 };
-                crate::read::read_file(&File::open(path).map_err(unreadable)?, None)
+                crate::read::read_file(&File::open(path).map_err(unreadable)?, None, Checker::Reader)
             }
         }
     }

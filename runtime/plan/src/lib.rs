@@ -84,6 +84,7 @@ mod candle_storages;
 #[cfg(feature = "candle-cuda")]
 #[allow(unsafe_code)] // Lends Candle's tensors, and fills those that it allocates.
 mod candle_tensors;
+mod checksum;
 mod constants;
 mod cpu;
 mod custom;

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use candle_plan_memory::mapping::while_unchanged;
 
+use crate::checksum::{check_while, Checker, FromStart, LARGE};
 use crate::error::{Error, ErrorKind, Result};
 use crate::executable::Executable;
 use crate::kernel::Memory;
-use crate::session::{Session, Settings};
+use crate::session::{usable_processors, Session, Settings};
 use crate::shared::{self, Key};
 
 #[doc(hidden)]
@@ -55,7 +56,15 @@ impl Session {
             let executable = Arc::new(Executable::limited(prepared, settings.max_memory));
             return Session::sharing(executable, settings.device.open()?, settings.threads);
         }
-        let load = |mapping| Session::prepare(|| crate::read::read_file(&file, mapping), settings, found.as_deref());
+        let check = |source: FromStart<'_>| crate::read::check(source, metadata.len());
+        let load = |mapping, checker| {
+            Session::prepare(|| crate::read::read_file(&file, mapping, checker), settings, found.as_deref())
+        };
+        let is_parallel = cfg!(unix) && metadata.len() >= LARGE && usable_processors() > 1;
+        let load = |mapping| match is_parallel {
+            true => check_while(&file, check, |checker| load(mapping, checker)),
+            false => load(mapping, Checker::Reader),
+        };
         // SAFETY: guaranteed by the caller. The session holds the mapping.
         let loaded = unsafe { while_unchanged(&file, load) }.map_err(unreadable)?;
         let changed = || refused("the file changed while it was loaded: load it again".to_string());

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::Read;
+use std::io::{Cursor, Read, Seek};
 use std::sync::Arc;
 
 use bytemuck::{cast_slice_mut, Pod};
@@ -15,9 +15,9 @@ use candle_plan_memory::mapping::Mapping;
 use candle_plan_memory::uninit::Uninit;
 use safetensors::tensor::{Metadata, SafeTensorError, TensorInfo};
 use safetensors::Dtype;
-use sha2::{Digest, Sha256};
 
 use crate::array::backing::{Backing, Part};
+use crate::checksum::{unreadable, Checker, Checksum};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::newer;
@@ -30,8 +30,6 @@ pub(crate) const MAX_HEADER: u64 = 100_000_000;
 
 /// The bytes of the smallest constant that stays in its file. For a smaller one, whole pages would be too large.
 const LARGE: usize = 64 << 10;
-/// The number of bytes that a check of such a constant reads at once.
-const CHUNK: usize = 128 << 10;
 
 /// The bytes of a [`Start`].
 const START: usize = 9;
@@ -44,31 +42,56 @@ const AGAIN: &str = "copy it or compile it again";
 /// [`Error::Read`] if the bytes are not a plan, have a newer version, do not match their checksum, or cannot be read;
 /// [`Error::Verify`] with every constant that breaks the format.
 pub fn read(bytes: &[u8]) -> Result<(Plan, Vec<Value>)> {
-    read_from(bytes, bytes.len() as u64, None)
+    read_from(Cursor::new(bytes), bytes.len() as u64, None, Checker::Reader)
 }
 
 /// Reads a plan and its constants from a plan file. Large constants stay in its mapping; without one, they are copied.
+/// With [`Checker::Thread`], the caller also runs [`check`].
 ///
 /// # Errors
 /// As [`read`].
-pub(crate) fn read_file(file: &File, mapping: Option<Mapping>) -> Result<(Plan, Vec<Value>)> {
+pub(crate) fn read_file(file: &File, mapping: Option<Mapping>, checker: Checker) -> Result<(Plan, Vec<Value>)> {
     let length = file.metadata().map_err(unreadable)?.len();
-    read_from(file, length, mapping.filter(|mapping| mapping.bytes().len() > LARGE).map(Arc::new))
+    read_from(file, length, mapping.filter(|mapping| mapping.bytes().len() > LARGE).map(Arc::new), checker)
 }
 
-fn read_from(mut source: impl Read, length: u64, file: Option<Arc<Mapping>>) -> Result<(Plan, Vec<Value>)> {
+fn read_from(
+    mut source: impl Read + Seek,
+    length: u64,
+    file: Option<Arc<Mapping>>,
+    checker: Checker,
+) -> Result<(Plan, Vec<Value>)> {
     let header = Header::read(&mut source, length)?;
-    let mut body = Body { source, start: header.length, file, digest: header.digest()? };
+    let checksum = (checker == Checker::Reader).then(|| header.checksum()).transpose()?;
+    let mut body = Body { source, start: header.length, file, checksum };
     let mut stored = HashMap::new();
     for name in header.metadata.offset_keys() {
         let Some(info) = header.metadata.info(&name) else { continue };
         stored.insert(name, body.next(info)?);
     }
-    header.check_digest(body.digest)?;
+    if let Some(checksum) = body.checksum {
+        checksum.check(header.field("sha256")?)?;
+    }
     let plan = header.plan()?;
     drop(header);
     let constants = constants(&plan, stored)?;
     Ok((plan, constants))
+}
+
+/// Checks the header and the checksum of a plan file of `length` bytes.
+///
+/// # Errors
+/// [`Error::Read`], as in [`read`].
+pub(crate) fn check(mut source: impl Read, length: u64) -> Result<()> {
+    checked(&mut source, length).map(|_| ())
+}
+
+fn checked(source: &mut impl Read, length: u64) -> Result<Header> {
+    let header = Header::read(source, length)?;
+    let mut checksum = header.checksum()?;
+    checksum.add_next(source, header.metadata.data_len())?;
+    checksum.check(header.field("sha256")?)?;
+    Ok(header)
 }
 
 /// The JSON text of the plan in a plan file, without its constants.
@@ -77,8 +100,7 @@ fn read_from(mut source: impl Read, length: u64, file: Option<Arc<Mapping>>) -> 
 /// [`Error::Read`], as in [`read`].
 pub fn describe(bytes: &[u8]) -> Result<String> {
     let mut source = bytes;
-    let header = Header::read(&mut source, bytes.len() as u64)?;
-    header.check_digest(header.digest()?.chain_update(source))?;
+    let header = checked(&mut source, bytes.len() as u64)?;
     serde_json::to_string(&header.plan()?).map_err(|error| invalid(error.to_string()))
 }
 
@@ -114,18 +136,8 @@ impl Header {
     }
 
     /// Starts the checksum of a plan file, which covers the plan's JSON and the tensors' bytes, with the JSON.
-    fn digest(&self) -> Result<Sha256> {
-        Ok(Sha256::new_with_prefix(self.field("plan")?))
-    }
-
-    fn check_digest(&self, digest: Sha256) -> Result<()> {
-        let found: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        if *self.field("sha256")? != found {
-            return Err(damaged(
-                "its checksum does not match: the file was damaged or edited; compile it again".into(),
-            ));
-        }
-        Ok(())
+    fn checksum(&self) -> Result<Checksum> {
+        Ok(Checksum::of(self.field("plan")?))
     }
 
     fn plan(&self) -> Result<Plan> {
@@ -191,8 +203,8 @@ struct Body<R> {
     start: usize,
     /// The file, if constants may stay in it.
     file: Option<Arc<Mapping>>,
-    /// The checksum of the bytes read so far.
-    digest: Sha256,
+    /// The checksum of the bytes read so far, if the reader computes it.
+    checksum: Option<Checksum>,
 }
 
 /// A tensor of the file.
@@ -202,17 +214,19 @@ struct Stored {
     elements: Backing,
 }
 
-impl<R: Read> Body<R> {
+impl<R: Read + Seek> Body<R> {
     /// Reads the next tensor.
     fn next(&mut self, info: &TensorInfo) -> Result<Stored> {
         let elements = match self.part(info) {
             Some(part) => {
-                self.check(info.data_offsets.1 - info.data_offsets.0)?;
+                self.skip(info.data_offsets.1 - info.data_offsets.0)?;
                 Backing::File(part)
             }
             None => {
                 let storage = Backing::host(copied(&mut self.source, info)?);
-                self.digest.update(storage.bytes().unwrap_or_default());
+                if let Some(checksum) = &mut self.checksum {
+                    checksum.add(storage.bytes().unwrap_or_default());
+                }
                 storage
             }
         };
@@ -228,15 +242,12 @@ impl<R: Read> Body<R> {
         Part::new(file?, first..last)
     }
 
-    /// Reads the next `size` bytes only for their checksum.
-    fn check(&mut self, size: usize) -> Result<()> {
-        let mut chunk = vec![0; CHUNK.min(size)];
-        for at in (0..size).step_by(CHUNK) {
-            let chunk = &mut chunk[..CHUNK.min(size - at)];
-            self.source.read_exact(chunk).map_err(unreadable)?;
-            self.digest.update(chunk);
+    /// Skips the next `size` bytes, and adds them to the checksum.
+    fn skip(&mut self, size: usize) -> Result<()> {
+        match &mut self.checksum {
+            Some(checksum) => checksum.add_next(&mut self.source, size),
+            None => self.source.seek_relative(size as i64).map_err(unreadable),
         }
-        Ok(())
     }
 }
 
@@ -272,10 +283,6 @@ fn damaged(reason: String) -> Error {
 
 fn invalid(reason: String) -> Error {
     Error::Read { kind: ErrorKind::Invalid, reason }
-}
-
-fn unreadable(error: std::io::Error) -> Error {
-    Error::Read { kind: ErrorKind::File, reason: format!("it cannot be read to its end: {error}") }
 }
 
 fn no_memory(size: usize) -> Error {

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use super::codes::Codes;
+use super::codes::{is_narrow, Codes};
 use super::finish::Out;
 use super::instructions::Dots;
 use crate::conv_shape::Shape;
@@ -111,9 +111,7 @@ impl Taps<'_> {
 
     /// Whether the difference of every weight from its zero point fits in `i8`. An output has `depth` weights.
     fn is_narrow(&self, depth: usize) -> bool {
-        self.bits.chunks_exact(depth.max(1)).enumerate().all(|(output, bits)| {
-            let zero = self.zero(output);
-            bits.iter().all(|&bits| i8::try_from(self.code(bits) - zero).is_ok())
-        })
+        let mut outputs = self.bits.chunks_exact(depth.max(1)).enumerate();
+        outputs.all(|(output, bits)| is_narrow(bits, self.signed, self.zero(output)))
     }
 }

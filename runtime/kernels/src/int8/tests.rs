@@ -65,9 +65,13 @@ fn products_are_the_sums_of_products() {
                 let matrix = Matrix { bits: &b, signed: b_signed, zeros: &b_zeros, row: n, column: 1 };
                 let weights = Weights::gather(dots, k, n, &matrix, |i| Some(i * n));
                 let left = Codes { bits: &a, signed: a_signed, zero: a_zero };
-                let mut sums = vec![0; m * n];
-                product(&Threads::serial(), left, &weights, Some(&bias), Out::Sums(&mut sums));
-                assert_eq!(sums, expected, "{m}x{n}x{k} by {dots:?}, {case}");
+                let columns: Vec<u8> = (0..k * n).map(|at| b[at % k * n + at / k]).collect();
+                let transposed = Weights::new(dots, k, n, &Matrix { bits: &columns, row: 1, column: k, ..matrix });
+                for weights in [&weights, &transposed] {
+                    let mut sums = vec![0; m * n];
+                    product(&Threads::serial(), left, weights, Some(&bias), Out::Sums(&mut sums));
+                    assert_eq!(sums, expected, "{m}x{n}x{k} by {dots:?}, {case}");
+                }
 
                 check_ends(left, &weights, &bias, &expected);
             }

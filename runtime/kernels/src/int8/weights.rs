@@ -1,6 +1,6 @@
 //! The right operand of a product, packed in panels that a tile reads from front to back.
 
-use super::codes::SIGN;
+use super::codes::{is_narrow, SIGN};
 use super::finish::{Finish, Out};
 use super::instructions::Dots;
 use super::remainder::Remainder;
@@ -105,18 +105,29 @@ impl Weights {
         let data: &mut [i8] = bytemuck::cast_slice_mut(&mut packed.data);
         let places = Scratch::of_up_to(k, (0..k).filter(|&i| row(i).is_some()));
         let rows = Scratch::of_up_to(k, (0..k).filter_map(row));
+        let is_whole = rows.len() == k;
+        let is_contiguous = rows.windows(2).all(|pair| pair[0] + 1 == pair[1]);
         let mut column = Scratch::filled(0, rows.len());
+        let mut gathered = Scratch::filled(0, if is_contiguous { 0 } else { rows.len() });
         for j in 0..n {
             let zero = b.zeros[if b.zeros.len() == 1 { 0 } else { j }];
-            packed.zeros[j] = stored(b, &rows, j, zero, &mut column);
+            let first = rows.first().map_or(0, |row| row + j * b.column);
+            gathered.iter_mut().zip(rows.iter()).for_each(|(bits, row)| *bits = b.bits[row + j * b.column]);
+            let bits = if is_contiguous { &b.bits[first..first + rows.len()] } else { &gathered[..] };
+            packed.zeros[j] = stored(bits, b.signed, zero, &mut column);
             packed.sums[j] = column.iter().fold(0, |sum: i32, &w| sum.wrapping_add(i32::from(w)));
             if let Some(flipped) = packed.flipped.get_mut(j) {
                 *flipped = packed.sums[j].wrapping_mul(128);
             }
             packed.sums[j] = packed.sums[j].wrapping_sub(packed.zeros[j].wrapping_mul(rows.len() as i32));
             let panel = j / width * width * quads * codes + j % width * codes;
-            for (i, &w) in places.iter().zip(column.iter()) {
-                data[panel + i / codes * width * codes + i % codes] = w;
+            if is_whole {
+                let quads = column.chunks(codes).zip(data[panel..].chunks_mut(width * codes));
+                quads.for_each(|(quad, out)| copy(quad, &mut out[..quad.len()]));
+            } else {
+                for (i, &w) in places.iter().zip(column.iter()) {
+                    data[panel + i / codes * width * codes + i % codes] = w;
+                }
             }
         }
         if packed.zeros.iter().all(|&zero| zero == 0) {
@@ -190,17 +201,24 @@ impl Weights {
     }
 }
 
-/// Writes column `j` in its stored form, and returns its stored zero point.
-fn stored(b: &Matrix, rows: &[usize], j: usize, zero: i32, out: &mut [i8]) -> i32 {
-    let code = |bits: u8| if b.signed { i32::from(bits as i8) } else { i32::from(bits) };
-    let codes = rows.iter().map(|row| b.bits[row + j * b.column]);
-    if codes.clone().all(|bits| i8::try_from(code(bits) - zero).is_ok()) {
-        out.iter_mut().zip(codes).for_each(|(out, bits)| *out = (code(bits) - zero) as i8);
+/// Copies a quad.
+fn copy(quad: &[i8], out: &mut [i8]) {
+    // The size of a whole quad is known to the compiler.
+    match (<&[i8; 4]>::try_from(quad), <&mut [i8; 4]>::try_from(&mut *out)) {
+        (Ok(quad), Ok(out)) => *out = *quad,
+        _ => out.copy_from_slice(quad),
+    }
+}
+
+/// Writes a column in its stored form, and returns its stored zero point.
+fn stored(bits: &[u8], signed: bool, zero: i32, out: &mut [i8]) -> i32 {
+    if is_narrow(bits, signed, zero) {
+        out.iter_mut().zip(bits).for_each(|(out, bits)| *out = bits.wrapping_sub(zero as u8) as i8);
         return 0;
     }
-    let flip = if b.signed { 0 } else { SIGN };
-    out.iter_mut().zip(codes).for_each(|(out, bits)| *out = (bits ^ flip) as i8);
-    if b.signed {
+    let flip = if signed { 0 } else { SIGN };
+    out.iter_mut().zip(bits).for_each(|(out, bits)| *out = (bits ^ flip) as i8);
+    if signed {
         zero
     } else {
         zero - 128
