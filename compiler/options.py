@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -13,6 +13,7 @@ from compiler.validate import (
     LARGEST,
     validate_function,
     validate_instance,
+    validate_mapping,
     validate_names,
     validate_sizes,
     validate_state,
@@ -55,6 +56,10 @@ class Options:
     the weights to 16 bits. "bf16" rounds both operands to 16 bits. "int8" quantizes both to 8 bits, the left one in
     every run, and sums exactly; the others sum in float32. The page docs/precision-modes.md lists the products, their
     times and their errors."""
+    calibration: Iterable[Mapping[str, Any]] | None = None
+    """With precision "int8", inputs of typical runs: dicts of arrays by name. The compiler runs the model on them, to
+    find the ranges of the activations, and also quantizes convolutions. Without these inputs, convolutions stay in
+    float32."""
     keep: Sequence[str] = ()
     """The weights that `weights` or `precision` leaves as they are: names of weights, nodes or modules; `*` stands for
     any text."""
@@ -103,6 +108,7 @@ class Options:
         validate_state("Options.state", self.state)
         self._check_weights()
         self._check_precision()
+        self._check_calibration()
         for name in ("on_pass", "on_model"):
             if getattr(self, name) is not None:
                 validate_function(f"Options.{name}", getattr(self, name))
@@ -132,3 +138,19 @@ class Options:
             raise ValueError("Options.precision changes weights: leave it out, or weights")
         if self.keep_weights:
             raise ValueError("Options.precision changes weights: leave it out, or keep_weights")
+
+    def _check_calibration(self) -> None:
+        if self.calibration is None:
+            return
+        if self.precision != "int8":
+            raise ValueError('Options.calibration is for precision "int8": leave it out, or give both')
+        expected = "dicts of arrays by name"
+        is_list = isinstance(self.calibration, Iterable) and not isinstance(self.calibration, str | bytes | Mapping)
+        if not is_list:
+            raise TypeError(f"Options.calibration: expected {expected}, found {type(self.calibration).__name__}")
+        cases = self.calibration if isinstance(self.calibration, tuple) else tuple(self.calibration)
+        for number, case in enumerate(cases):
+            validate_mapping(f"Options.calibration[{number}]", case, "a dict of arrays by name")
+        if not cases:
+            raise ValueError("Options.calibration: expected the inputs of at least one run, found none")
+        object.__setattr__(self, "calibration", cases)

@@ -88,7 +88,7 @@ from compiler.plan.write import Part, write
 from compiler.rewrite.facts import missing_facts
 from compiler.rewrite.phase import Phase
 from compiler.rewrite.report import Pass, PassReport
-from compiler.weight_passes import Price, keeping, narrowing, replacing
+from compiler.weight_passes import Narrowing, Price, keeping, replacing
 
 if TYPE_CHECKING:
     from compiler.frontend.held import Held
@@ -200,17 +200,19 @@ def _recognizing() -> list[Pass | Phase]:
 
 def _fusing(options: Options) -> list[Pass | Phase]:
     """The passes that fuse operators into fewer and larger steps."""
+    narrowing = Narrowing.of(options)
     return [
         *keeping(options),
         fold_pads,
         fold_slices,
         fold_batch_norm,
         expand_batch_norm,
+        *narrowing.convolutions,
         Phase(
             "fuse",
             [
                 *_MERGE,
-                *narrowing(options),
+                *narrowing.matrices,
                 fuse_epilogues(lower.takes_epilogue, lower.is_elementwise),
                 fuse_elementwise(lower.is_elementwise),
             ],

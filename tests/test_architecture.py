@@ -23,6 +23,7 @@ PYTHON_LAYERS = [
     {"attributes", "custom_modules", "frontend", "plan", "rewrite"},
     {"array_files", "contrib", "custom", "processes"},
     {"lower", "options", "runtime"},
+    {"calibration"},
     {"passes"},
     {"weight_passes"},
     {"pipeline"},

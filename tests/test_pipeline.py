@@ -110,7 +110,8 @@ def test_every_pass_has_its_place():
     asked = [
         Options(dims={"n": 1}, weights="int8", lower_3d=True),
         Options(weights="other.gguf"),
-        *(Options(precision=name) for name in ("bf16", "f16", "int8")),
+        *(Options(precision=name) for name in ("bf16", "f16")),
+        Options(precision="int8", calibration=[{}]),
     ]
     placed = {step.name for options in asked for step in pipeline.passes(options)}
     for file in sorted(Path(compiler.passes.__path__[0]).glob("[!_]*.py")):

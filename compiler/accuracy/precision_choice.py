@@ -1,4 +1,4 @@
-"""Chooses which matrix products the option `precision` changes, by the loss of each product."""
+"""Chooses which products and convolutions the option `precision` changes, by the loss of each of them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from compiler.accuracy.random_inputs import random_inputs
+from compiler.calibration import SameModel
 from compiler.options import Options
 from compiler.pipeline import compile_stored
 from compiler.runtime.session import load
@@ -28,7 +29,7 @@ LOSS = "candle.loss"
 
 @dataclass(frozen=True)
 class Product:
-    """A product with constant weights, or several with the same weights."""
+    """A product or convolution with constant weights, or several with the same weights."""
 
     weights: str
     """The name of the weights."""
@@ -60,8 +61,9 @@ def choose_precision(
 
     `options.precision` is the precision of the products that change, "int8" by default. The function runs the model
     with all products changed. If that loses too much, it changes each product alone, and then as many as possible
-    together, those with the least loss first. So it compiles the model once for each product. Without `inputs`, the
-    inputs are random. Other inputs may lose more.
+    together, those with the least loss first. So it compiles the model once for each product. Without `inputs`, it
+    measures the largest loss for the inputs of `options.calibration`; without them, the inputs are random. With
+    `options.calibration`, it also chooses convolutions. Other inputs may lose more.
 
     Raises:
         ValueError: `max_loss` is no positive number, or `options.precision` is "f32".
@@ -94,16 +96,17 @@ class _Trial:
     """A model in float32, and the losses of its plans with some products changed."""
 
     def __init__(self, model: Source | Held | Changed, options: Options, inputs: Mapping[str, Any] | None) -> None:
-        self._model, self._options = model, options
-        exact = load(compile_stored(model, self._quiet(options, precision="f32", keep=())))
-        self._inputs = random_inputs(exact.inputs, {}) if inputs is None else inputs
-        self._exact = exact.run(self._inputs)
+        cases = None if options.calibration is None else SameModel(tuple(options.calibration))
+        self._model, self._options, self._given = model, replace(options, calibration=cases), options.calibration
+        exact = load(compile_stored(model, self._quiet(options, precision="f32", keep=(), calibration=None)))
+        self._inputs = [inputs] if inputs is not None else cases or [random_inputs(exact.inputs, {})]
+        self._exact = [exact.run(each) for each in self._inputs]
         found: dict[str, None] = {}
 
         def add(report: PassReport) -> None:
             found.update((each.weights, None) for each in report.fired if each.weights)
 
-        compile_stored(model, self._quiet(options, on_pass=add))
+        compile_stored(model, self._quiet(self._options, on_pass=add))
         self.names = list(found)
 
     @staticmethod
@@ -116,13 +119,17 @@ class _Trial:
         kept = tuple(_pattern(name) for name in self.names if name not in names)
         stated = {} if loss is None else {LOSS: f"{loss:.2%} of the norm of the outputs, measured"}
         metadata = {**self._options.metadata, **stated}
-        return replace(self._options, keep=(*self._options.keep, *kept), metadata=metadata)
+        calibration = self._options.calibration if loss is None else self._given
+        return replace(self._options, keep=(*self._options.keep, *kept), metadata=metadata, calibration=calibration)
 
     def loss(self, names: Collection[str]) -> float:
         """The loss if the products with these weights change."""
         plan = compile_stored(self._model, self._quiet(self.changing(names)))
-        found = load(plan).run(self._inputs)
-        return max((_distance(found[name], exact) for name, exact in self._exact.items()), default=0.0)
+        session, lost = load(plan), [0.0]
+        for inputs, exact in zip(self._inputs, self._exact, strict=True):
+            found = session.run(inputs)
+            lost += [_distance(found[name], each) for name, each in exact.items()]
+        return max(lost)
 
 
 def _pattern(name: str) -> str:

@@ -40,20 +40,20 @@ def loss_option(function: Callable[..., Any]) -> Callable[..., Any]:
         callback=_loss,
         metavar="PERCENT",
         help="With --precision auto, the largest allowed change of the outputs, as a part of their norm, such as 0.5%. "
-        "The command measures it with the inputs of --input, and quantizes as many matrix products as possible. It "
-        "compiles the model once for each product.",
+        "The command measures it with the inputs of --input or --calibration, and quantizes as many matrix products "
+        "(and, with --calibration, convolutions) as possible. It compiles the model once for each of them.",
     )
     return option(function)
 
 
 def choose(model: Path, options: Options, max_loss: float, given: Given) -> Choice:
-    """The choice for the given inputs, or for random ones."""
+    """The choice for the given inputs, for those of the calibration, or for random ones."""
     from compiler.accuracy.precision_choice import choose_precision
     from compiler.pipeline import compile_stored
 
     quiet = replace(options, on_pass=None, on_model=None)
-    declared = compile_stored(model, replace(quiet, precision="f32", keep=())).inputs
-    inputs = given.arrays(declared)
+    declared = compile_stored(model, replace(quiet, precision="f32", keep=(), calibration=None)).inputs
+    inputs = None if options.calibration is not None and given.is_random else given.arrays(declared)
     with working(f"measuring the products of {model}"), given.suggest_sizes(declared):
         made = choose_precision(model, max_loss, inputs, quiet)
     return replace(made, options=replace(options, keep=made.options.keep, metadata=made.options.metadata))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from compiler.cli import arguments, auto_precision, custom, factory, quantized, states, volumes
+from compiler.cli import arguments, auto_precision, calibration, custom, factory, quantized, states, volumes
 from compiler.cli.input_options import Given, given_options
 from compiler.cli.option_groups import grouped
 from compiler.cli.output import console, errors, json_option, megabytes, print_json, table, working
@@ -71,6 +71,7 @@ class CompilerOptions:
     weights: str | None
     precision: Precision | Literal["auto"]
     max_loss: float | None
+    calibration: tuple[str, ...]
     keep: tuple[str, ...]
     lower_3d: bool
     strict: bool
@@ -93,9 +94,11 @@ class CompilerOptions:
             )
         if self.precision != "auto" and self.max_loss is not None:
             raise click.UsageError("--max-loss is for --precision auto: leave it out, or give both")
+        if self.calibration and self.precision not in ("int8", "auto"):
+            raise click.UsageError("--calibration is for --precision int8 and auto: leave it out, or give both")
 
-    def options(self, record: Record, dump: Path | None) -> Options:
-        """The options for the compiler, which adds the reports of its passes to a record, and graphs to a folder."""
+    def options(self, file: Path, record: Record, dump: Path | None) -> Options:
+        """The options to compile a file. The compiler adds reports of passes to a record, and graphs to a folder."""
         from compiler import Options
 
         chosen = None if self.passes is None else [name.strip() for name in self.passes.split(",") if name.strip()]
@@ -110,6 +113,7 @@ class CompilerOptions:
             state=self.asked,
             weights=self.weights,
             precision="int8" if self.precision == "auto" else self.precision,
+            calibration=calibration.read_cases(self.calibration, file),
             keep=self.keep,
             lower_3d=self.lower_3d,
             strict=self.strict,
@@ -142,6 +146,7 @@ compiler_options = grouped(
     ),
     quantized.weights_options,
     auto_precision.loss_option,
+    calibration.calibration_option,
     volumes.lower_option(
         "Replace operators of three spatial dimensions with 2-D ones, and list how many nodes, bytes and multiply-adds "
         "this adds. Without this option, the compiler refuses such operators."
@@ -213,6 +218,7 @@ def command(
     candlec compile decoder.onnx --weights decoder.gguf
     candlec compile model.onnx --custom my_operators.py
     candlec compile encoder.onnx --precision bf16
+    candlec compile detector.onnx --precision int8 --calibration images/
     candlec compile encoder.onnx --precision auto --max-loss 1% --input io.npz
     candlec compile nets.unet:build -o unet.plan
     """
@@ -220,7 +226,7 @@ def command(
     reporting.check_usage(given, needs_inputs=chosen.max_loss is not None)
     target, record = plan_file(model, output, reporting.report), Record()
     with factory.model_file(model, how) as (file, done):
-        plan, seconds, made = _compiled(model, file, chosen, given, chosen.options(record, dump))
+        plan, seconds, made = _compiled(model, file, chosen, given, chosen.options(file, record, dump))
         plan.save(target)
         verified = reporting.write(model, file, plan, record.passes, given)
     is_right = verified is None or verified.ok
@@ -228,7 +234,7 @@ def command(
         found = {**factory.facts(done), **_facts(plan, record, made), **verified_data(verified)}
         print_json({"ok": is_right, "plan": str(target), "seconds": seconds, **found})
     else:
-        _show(plan, record, made)
+        _show(plan, record, made, chosen)
         factory.show(done)
         _warn_of_memory(plan, chosen.max_memory)
         show_verified(verified)
@@ -325,7 +331,7 @@ def _steps(plan: Plan) -> Counter[str]:
     return Counter(op_name(step["op"]) for step in plan.document["main"]["steps"])
 
 
-def _show(plan: Plan, record: Record, made: Choice | None) -> None:
+def _show(plan: Plan, record: Record, made: Choice | None, chosen: CompilerOptions) -> None:
     """Print the passes that changed the model, and the steps of the plan."""
     rows = [_row(report, seconds) for report, seconds in record.passes if report.fired]
     if rows:
@@ -335,6 +341,7 @@ def _show(plan: Plan, record: Record, made: Choice | None) -> None:
             console.print(str(warning), style="yellow", soft_wrap=True)
     states.show_state(plan.state)
     quantized.show_weights([report for report, _ in record.passes])
+    calibration.show_unquantized(_steps(plan), chosen.precision, chosen.calibration)
     volumes.show_prices([report for report, _ in record.passes])
     custom.show_custom_ops(plan.custom_ops)
     if made is not None:

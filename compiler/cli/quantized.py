@@ -19,14 +19,15 @@ _SHOWN = 20
 _CHANGED = {
     "halve_products": "rounded",
     "keep_blocks": "kept as codes",
+    "quantize_convolutions": "quantized",
     "quantize_products": "quantized",
     "quantize_weights": "quantized",
     "round_products": "rounded",
 }
 """The passes that change weights → what they do to them."""
 _NOTHING = (
-    "no weights have changed: only those of matrix products and tables can, and not small ones; the pages "
-    "docs/precision-modes.md and docs/quantized-weights.md list them"
+    "no weights have changed: only those of matrix products, tables and, with --calibration, convolutions can; the "
+    "pages docs/precision-modes.md and docs/quantized-weights.md list them"
 )
 
 
@@ -76,8 +77,8 @@ def weights_options(function: Callable[..., Any]) -> Callable[..., Any]:
         show_default=True,
         is_eager=True,
         help="Round operands of matrix products with constant weights: f16 rounds weights to 16 bits, bf16 both "
-        "operands to 16 bits, and int8 both to 8 bits. auto is int8 for as many products as --max-loss allows. The "
-        "products are then faster, and the results less precise.",
+        "operands to 16 bits, and int8 both to 8 bits, also those of convolutions with --calibration. auto is int8 for "
+        "as many of them as --max-loss allows. The model is then faster, and the results less precise.",
     )
     return weights(precision(keep(function)))
 

@@ -8,8 +8,6 @@ product.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import onnx_ir as ir
 
@@ -91,9 +89,11 @@ class RoundLeftOperand(FindingRule[ir.Value]):
         return typed(new.like(match.root, *match.root.inputs, rounds_a=1), result.type, result.shape)
 
 
-def quantize_products(keep: Sequence[str]) -> Pass:
-    """The pass that quantizes the operands of products, but not of those whose weights have a name in `keep`."""
-    kept = KeptWeights(keep)  # of all runs: a fused product no longer matches in a later one
+def quantize_products(kept: KeptWeights) -> Pass:
+    """The pass that quantizes the operands of products, but not of those whose weights `kept` names.
+
+    It runs after the other passes that read `kept`, and refuses names without weights.
+    """
 
     def apply(model: ir.Model, report: PassReport) -> None:
         apply_rules(model, [QuantizeOperands(kept), RoundLeftOperand(kept)], report)

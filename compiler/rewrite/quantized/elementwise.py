@@ -16,7 +16,7 @@ from compiler.rewrite.quantized.params import QuantParams, Target, are_normal, q
 from compiler.rewrite.quantized.products import channels_first, channels_last
 from compiler.rewrite.rule import Evaluate, Rewriter
 
-__all__ = ["average", "look_up", "moved", "pair"]
+__all__ = ["average", "is_function", "look_up", "moved", "pair"]
 
 Replacement = tuple[ir.Value, list[ir.Node]]
 _PIXELS = (2**31 - 1) // 255
@@ -100,7 +100,7 @@ def look_up(target: Target, new: Rewriter, evaluate: Evaluate, opsets: Mapping[s
     value, chain = target.node.inputs[0], list[ir.Node]()
     while value is not None and (codes := quant_params_of(value)) is None:
         node = value.producer()
-        if node is None or not _is_function(node) or sole_user(value) is None:
+        if node is None or not is_function(node) or sole_user(value) is None:
             return None
         chain.append(node)
         value = node.inputs[0]
@@ -115,7 +115,7 @@ def look_up(target: Target, new: Rewriter, evaluate: Evaluate, opsets: Mapping[s
     return _looked_up(codes, table, target.node.outputs[0].type, new), chain
 
 
-def _is_function(node: ir.Node) -> bool:
+def is_function(node: ir.Node) -> bool:
     """Whether the node is an elementwise function of its first input, and its other inputs are single constants."""
     if node.domain or node.op_type not in onnx_schema.ELEMENTWISE or node.inputs[0] is None:
         return False
