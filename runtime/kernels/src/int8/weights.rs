@@ -105,30 +105,18 @@ impl Weights {
         let data: &mut [i8] = bytemuck::cast_slice_mut(&mut packed.data);
         let places = Scratch::of_up_to(k, (0..k).filter(|&i| row(i).is_some()));
         let rows = Scratch::of_up_to(k, (0..k).filter_map(row));
-        let is_whole = rows.len() == k;
-        let is_contiguous = rows.windows(2).all(|pair| pair[0] + 1 == pair[1]);
         let mut column = Scratch::filled(0, rows.len());
-        let mut gathered = Scratch::filled(0, if is_contiguous { 0 } else { rows.len() });
+        let mut columns = Columns::new(b, &rows);
         for j in 0..n {
             let zero = b.zeros[if b.zeros.len() == 1 { 0 } else { j }];
-            let first = rows.first().map_or(0, |row| row + j * b.column);
-            gathered.iter_mut().zip(rows.iter()).for_each(|(bits, row)| *bits = b.bits[row + j * b.column]);
-            let bits = if is_contiguous { &b.bits[first..first + rows.len()] } else { &gathered[..] };
-            packed.zeros[j] = stored(bits, b.signed, zero, &mut column);
+            packed.zeros[j] = stored(columns.bits(j), b.signed, zero, &mut column);
             packed.sums[j] = column.iter().fold(0, |sum: i32, &w| sum.wrapping_add(i32::from(w)));
             if let Some(flipped) = packed.flipped.get_mut(j) {
                 *flipped = packed.sums[j].wrapping_mul(128);
             }
             packed.sums[j] = packed.sums[j].wrapping_sub(packed.zeros[j].wrapping_mul(rows.len() as i32));
             let panel = j / width * width * quads * codes + j % width * codes;
-            if is_whole {
-                let quads = column.chunks(codes).zip(data[panel..].chunks_mut(width * codes));
-                quads.for_each(|(quad, out)| copy(quad, &mut out[..quad.len()]));
-            } else {
-                for (i, &w) in places.iter().zip(column.iter()) {
-                    data[panel + i / codes * width * codes + i % codes] = w;
-                }
-            }
+            scatter(&column, &places, k, codes, width * codes, &mut data[panel..]);
         }
         if packed.zeros.iter().all(|&zero| zero == 0) {
             packed.zeros.clear();
@@ -198,6 +186,43 @@ impl Weights {
     /// The number of columns.
     pub fn columns(&self) -> usize {
         self.n
+    }
+}
+
+/// The columns of some rows of a matrix.
+struct Columns<'a> {
+    matrix: &'a Matrix<'a>,
+    rows: &'a [usize],
+    /// The bits of a column; empty if the bits of the matrix are contiguous.
+    gathered: Scratch<u8>,
+}
+
+impl<'a> Columns<'a> {
+    fn new(matrix: &'a Matrix, rows: &'a [usize]) -> Columns<'a> {
+        let is_contiguous = rows.windows(2).all(|pair| pair[0] + 1 == pair[1]);
+        Columns { matrix, rows, gathered: Scratch::filled(0, if is_contiguous { 0 } else { rows.len() }) }
+    }
+
+    /// The bits of a column.
+    fn bits(&mut self, column: usize) -> &[u8] {
+        let (bits, offset) = (self.matrix.bits, column * self.matrix.column);
+        if self.gathered.is_empty() {
+            let first = self.rows.first().map_or(0, |row| row + offset);
+            return &bits[first..first + self.rows.len()];
+        }
+        self.gathered.iter_mut().zip(self.rows).for_each(|(to, row)| *to = bits[row + offset]);
+        &self.gathered
+    }
+}
+
+/// Writes a column to its quads, which are `step` bytes apart: the numbers of the rows `places` out of `k` rows.
+fn scatter(column: &[i8], places: &[usize], k: usize, codes: usize, step: usize, out: &mut [i8]) {
+    if column.len() == k {
+        let quads = column.chunks(codes).zip(out.chunks_mut(step));
+        return quads.for_each(|(quad, out)| copy(quad, &mut out[..quad.len()]));
+    }
+    for (i, &w) in places.iter().zip(column) {
+        out[i / codes * step + i % codes] = w;
     }
 }
 
