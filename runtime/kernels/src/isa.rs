@@ -53,7 +53,7 @@ impl Isa {
         *CHOSEN.get_or_init(|| Isa::named(&wanted()).ok().flatten().unwrap_or_else(Isa::default_level))
     }
 
-    /// Whether 8-bit matrix products use AMX tiles at the level AVX-512: the processor has them, and `CANDLE_PLAN_ISA`
+    /// Whether matrix products use AMX tiles at the level AVX-512: the processor has them, and `CANDLE_PLAN_ISA`
     /// is not `avx512`. Queries it once.
     pub fn takes_amx() -> bool {
         static TAKEN: OnceLock<bool> = OnceLock::new();

@@ -98,6 +98,14 @@ pub fn multiply_rounded(
                 product.run(threads);
             }
         }
+        #[cfg(target_arch = "x86_64")]
+        Stored::Tiles(b) => {
+            let is_empty = out.is_empty();
+            let product = rounded::amx::Product::new(m, a, b, out, finish);
+            if !is_empty {
+                product.run(threads);
+            }
+        }
         Stored::Widened(b) => multiply_widened(isa, threads, sizes, a, b, out, finish),
     }
 }

@@ -9,6 +9,8 @@ use crate::isa::Isa;
 #[cfg(target_arch = "x86_64")]
 use crate::lowbit::DotsInTiles;
 use crate::lowbit::{DotsInAdvance, DotsInRegisters, InAdvance, InRegisters, LowBitCase, LowBitForm};
+#[cfg(target_arch = "x86_64")]
+use crate::rounded::InTiles;
 use crate::rounded::{Pairs, RoundedCase, RoundedForm, Widened};
 
 // The tables of forms. Of two forms with equal costs, the planner chooses the first.
@@ -25,7 +27,12 @@ pub(crate) const LOW_BIT: &[&dyn LowBitForm] = &[
     &DotsInTiles,
 ];
 /// The forms of products with a matrix of `bf16`.
-pub(crate) const ROUNDED: &[&dyn RoundedForm] = &[&Pairs, &Widened { product: cost }];
+pub(crate) const ROUNDED: &[&dyn RoundedForm] = &[
+    #[cfg(target_arch = "x86_64")]
+    &InTiles,
+    &Pairs,
+    &Widened { product: cost },
+];
 /// The forms of products of 8-bit codes.
 pub(crate) const INTEGER: &[&dyn IntegerForm] =
     &[&DotForm::Vectors, &DotForm::Tiles, &DotForm::Words, &AsFloats { product: cost }, &AsIntegers];
@@ -217,11 +224,32 @@ mod tests {
                 let case = RoundedCase { isa, sizes, is_narrow };
                 let name = rounded(&case).name(&case);
                 let is_fast = PairSums::of(isa).map(|sums| sums.time() == 1.0);
-                assert_eq!(rounded_alternatives(&case).len(), 1 + usize::from(is_fast.is_some()), "{case:?}");
-                if is_fast == Some(true) {
+                let forms = rounded_alternatives(&case);
+                let has_tiles = forms.iter().any(|(name, _)| name == "bfloat16, AMX");
+                let others = forms.len() - usize::from(has_tiles);
+                assert_eq!(others, 1 + usize::from(is_fast.is_some()), "{case:?}");
+                if has_tiles {
+                    let is_whole = sizes.n % 32 == 0 && sizes.k % 32 == 0;
+                    if sizes.m >= 4 && is_whole || sizes.m.min(sizes.n).min(sizes.k) >= 32 {
+                        assert_eq!(name, "bfloat16, AMX", "{case:?} {forms:?}");
+                    }
+                } else if is_fast == Some(true) {
                     assert_eq!(name, "bfloat16, AVX512_BF16", "{case:?}");
                 } else if is_fast.is_none() || sizes.m >= 16 {
                     assert_eq!(name, "bfloat16 as float32", "{case:?}");
+                }
+            }
+        }
+    }
+
+    /// For one row, vector instructions read the weights from memory in less time than those of AMX.
+    #[test]
+    fn tiles_of_halves_have_several_rows() {
+        for (isa, m) in Isa::available().flat_map(|isa| [1, 4, 16, 128].map(|m| (isa, m))) {
+            for [n, k] in [[768, 768], [3072, 768], [768, 3072]] {
+                let case = RoundedCase { isa, sizes: ProductSizes { m, n, k }, is_narrow: true };
+                if rounded_alternatives(&case).iter().any(|(name, _)| name == "bfloat16, AMX") {
+                    assert_eq!(rounded(&case).name(&case) == "bfloat16, AMX", m > 1, "{case:?}");
                 }
             }
         }

@@ -4,10 +4,15 @@
 //! The result has the same bits for every number of rows and threads. The forms differ from each other in the rounding of
 //! the sums.
 
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod amx;
 mod case;
 mod form;
+#[cfg(target_arch = "x86_64")]
+mod in_tiles;
 mod pack;
 mod pairs;
+mod panels;
 mod product;
 mod round;
 mod sums;
@@ -20,6 +25,8 @@ mod tests;
 
 pub use case::{Halves, RoundedCase};
 pub(crate) use form::RoundedForm;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use in_tiles::InTiles;
 pub use pack::PackedRounded;
 pub(crate) use pack::Stored;
 pub(crate) use pairs::Pairs;

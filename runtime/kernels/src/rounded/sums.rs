@@ -4,6 +4,8 @@
 use std::sync::OnceLock;
 
 use crate::isa::Isa;
+#[cfg(target_arch = "x86_64")]
+use crate::isa::Level;
 
 /// The columns per vector.
 pub(super) const LANES: usize = 16;
@@ -28,7 +30,7 @@ impl PairSums {
     /// Returns the proof, if the level is AVX-512 and this processor has the instructions.
     #[cfg(target_arch = "x86_64")]
     pub fn of(isa: Isa) -> Option<PairSums> {
-        let has = isa.level() == crate::isa::Level::Avx512 && std::arch::is_x86_feature_detected!("avx512bf16");
+        let has = isa.level() == Level::Avx512 && std::arch::is_x86_feature_detected!("avx512bf16");
         has.then_some(PairSums(Proof))
     }
 
@@ -64,5 +66,23 @@ impl PairSums {
     #[cfg(not(target_arch = "x86_64"))]
     pub fn never(self) {
         match self.0 {}
+    }
+}
+
+/// The proof that this processor has AMX for `bf16`, and AVX512_BF16. Only this module creates it.
+#[cfg(target_arch = "x86_64")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TileSums(Proof);
+
+#[cfg(target_arch = "x86_64")]
+impl TileSums {
+    /// Returns the proof, if the level is AVX-512, and products use the tiles that this processor has.
+    pub fn of(isa: Isa) -> Option<TileSums> {
+        use std::arch::x86_64::__cpuid_count;
+        /// The bit of AMX-BF16 in register EDX of leaf 7.
+        const HALVES: u32 = 1 << 22;
+        // A processor with AMX has leaf 7.
+        let has = PairSums::of(isa).is_some() && Isa::takes_amx() && __cpuid_count(7, 0).edx & HALVES != 0;
+        has.then_some(TileSums(Proof))
     }
 }

@@ -114,10 +114,10 @@ fn products_of_all_columns_and_depths() {
     check(3, 8, 0, false);
 }
 
-/// More rows and panels than a block has, and so many rows that a block reads a part of the depth at a time.
+/// More rows and panels than a block has, and so many rows or so deep that a block reads a part of the depth at a time.
 #[test]
 fn large_products() {
-    for (m, k, n) in [(1, 700, 1600), (4, 300, 900), (300, 90, 430), (280, 1100, 50)] {
+    for (m, k, n) in [(1, 700, 1600), (4, 300, 900), (300, 90, 430), (280, 1100, 50), (40, 6200, 33)] {
         check(m, k, n, true);
     }
 }

@@ -18,6 +18,9 @@ use crate::work;
 
 /// The assumed number of rows of `A` if it is unknown.
 const TYPICAL_ROWS: usize = 1;
+/// The same for a matrix of `bf16`, which is packed for one form. A form for several rows takes little more time for one row;
+/// a form for one row takes several times as long for many rows.
+const TYPICAL_ROUNDED_ROWS: usize = 4;
 
 /// Whether to pack B in the narrowest type that holds its numbers exactly: if the planner expects 16-bit numbers to be as
 /// fast, or if memory is low.
@@ -28,13 +31,23 @@ pub(super) fn is_narrow(operands: &CpuOperands, trans_a: bool) -> bool {
 /// Whether to keep a matrix of `bf16` in 16 bits where its numbers are multiplied as `f32`: if products are then faster, or
 /// if memory is low.
 pub(super) fn is_rounded_narrow(operands: &CpuOperands) -> bool {
-    operands.memory == Memory::Low || products::prefers_rounded_half(Isa::get(), known_rows(operands, false))
+    operands.memory == Memory::Low || products::prefers_rounded_half(Isa::get(), rounded_rows(operands))
+}
+
+/// The number of rows for which to pack a matrix of `bf16`.
+pub(super) fn rounded_rows(operands: &CpuOperands) -> usize {
+    rows_of(operands, false).unwrap_or(TYPICAL_ROUNDED_ROWS)
 }
 
 /// The number of rows of all matrices of `A`; a typical one if it is unknown.
-pub(super) fn known_rows(operands: &CpuOperands, trans_a: bool) -> usize {
+fn known_rows(operands: &CpuOperands, trans_a: bool) -> usize {
+    rows_of(operands, trans_a).unwrap_or(TYPICAL_ROWS)
+}
+
+/// The same, if it is known.
+fn rows_of(operands: &CpuOperands, trans_a: bool) -> Option<usize> {
     let a = operands.constants.types.first().copied().flatten().and_then(|a| a.tensor().ok());
-    a.and_then(|a| rows(a, trans_a)).unwrap_or(TYPICAL_ROWS)
+    a.and_then(|a| rows(a, trans_a))
 }
 
 /// The number of rows of all matrices of `A`, if it is known.
@@ -46,7 +59,7 @@ fn rows(a: &TensorType, trans_a: bool) -> Option<usize> {
 /// empty if sizes of B are unknown, or if the product is not computed in `f32`.
 pub(super) fn float(packed: Option<&[PackedB]>, inputs: &Types, [trans_a, trans_b]: [bool; 2]) -> Vec<Alternative> {
     let (isa, is_float) = (Isa::get(), inputs.tensor(1).is_ok_and(|b| is_single(b.dtype)));
-    let Some(sizes) = sizes(inputs, [trans_a, trans_b]).filter(|_| is_float) else { return Vec::new() };
+    let Some(sizes) = sizes(inputs, [trans_a, trans_b], TYPICAL_ROWS).filter(|_| is_float) else { return Vec::new() };
     let ProductSizes { m, n, k } = sizes;
     let strides = |transposed: bool, [rows, columns]: [usize; 2]| if transposed { [1, rows] } else { [columns, 1] };
     let operands = match packed {
@@ -72,7 +85,7 @@ pub(super) fn low_bit(inputs: &Types, op: &MatMulNBits) -> Vec<Alternative> {
 /// Returns the forms of a product of `A` and a matrix of `bf16`, whose numbers stay in 16 bits if that is as fast. The list
 /// is empty if sizes of the matrix are unknown.
 pub(super) fn rounded(inputs: &Types, trans_w: bool) -> Vec<Alternative> {
-    let Some(sizes) = sizes(inputs, [false, trans_w]) else { return Vec::new() };
+    let Some(sizes) = sizes(inputs, [false, trans_w], TYPICAL_ROUNDED_ROWS) else { return Vec::new() };
     let isa = Isa::get();
     let case = RoundedCase { isa, sizes, is_narrow: products::prefers_rounded_half(isa, sizes.m) };
     Alternative::all(products::rounded_alternatives(&case))
@@ -81,7 +94,8 @@ pub(super) fn rounded(inputs: &Types, trans_w: bool) -> Vec<Alternative> {
 /// Returns the forms of a product of rows of `A`, which it converts to codes, and `N` rows of codes. `again` is the
 /// percentage of codes that instructions that saturate multiply twice.
 pub(super) fn quantized(inputs: &Types, again: usize) -> Vec<Alternative> {
-    let case = sizes(inputs, [false, true]).map(|sizes| IntegerCase::new(Isa::get(), sizes, Integers::Rows { again }));
+    let case = sizes(inputs, [false, true], TYPICAL_ROWS)
+        .map(|sizes| IntegerCase::new(Isa::get(), sizes, Integers::Rows { again }));
     Alternative::all(case.map(|case| products::integer_alternatives(&case)).unwrap_or_default())
 }
 
@@ -89,12 +103,12 @@ pub(super) fn quantized(inputs: &Types, again: usize) -> Vec<Alternative> {
 /// list has the forms for exact sums. It is empty if sizes of B are unknown.
 pub(super) fn integer(inputs: &Types, are_codes: bool) -> Vec<Alternative> {
     let operands = if are_codes { Integers::Codes } else { Integers::Differences { is_exact: true } };
-    let case = sizes(inputs, [false; 2]).map(|sizes| IntegerCase::new(Isa::get(), sizes, operands));
+    let case = sizes(inputs, [false; 2], TYPICAL_ROWS).map(|sizes| IntegerCase::new(Isa::get(), sizes, operands));
     Alternative::all(case.map(|case| products::integer_alternatives(&case)).unwrap_or_default())
 }
 
-/// The sizes of one product of two stacks of matrices; rows of unknown number count as typical.
-fn sizes(inputs: &Types, [trans_a, trans_b]: [bool; 2]) -> Option<ProductSizes> {
+/// The sizes of one product of two stacks of matrices. If the number of rows is unknown, it is `typical`.
+fn sizes(inputs: &Types, [trans_a, trans_b]: [bool; 2], typical: usize) -> Option<ProductSizes> {
     let (a, b) = (inputs.tensor(0).ok()?, inputs.tensor(1).ok()?);
     let (stack, k, n) = match *ordered(&b.sizes()?, trans_b).ok()? {
         [k] => (1, k, 1),
@@ -107,5 +121,5 @@ fn sizes(inputs: &Types, [trans_a, trans_b]: [bool; 2]) -> Option<ProductSizes> 
         _ if stack == 1 && !trans_a => rows(a, trans_a),
         _ => work::size_from_end(a, usize::from(!trans_a)).and_then(|m| usize::try_from(m).ok()),
     };
-    Some(ProductSizes { m: m.unwrap_or(TYPICAL_ROWS), n, k })
+    Some(ProductSizes { m: m.unwrap_or(typical), n, k })
 }

@@ -10,13 +10,13 @@ use half::bf16;
 use super::finish::with_finish;
 use super::packed::{HasKernel, Packed};
 use super::planned::CpuOperands;
-use super::product_forms::{is_rounded_narrow, known_rows, rounded};
+use super::product_forms::{is_rounded_narrow, rounded, rounded_rows};
 use crate::error::Result;
 use crate::form::{Alternative, KernelForm};
 use crate::kernel::{Call, Kernel};
 use crate::ops::matrices::ordered;
 use crate::ops::rounded_matmul::RoundedMatMul;
-use crate::types::Types;
+use crate::types::{TensorType, Types};
 use crate::value::{alloc_uninit, Array, Value};
 use crate::work;
 
@@ -24,7 +24,7 @@ impl HasKernel for RoundedMatMul {
     fn kernel(&self, operands: &CpuOperands) -> Result<Box<dyn Kernel>> {
         let packed = match operands.constants.tensor(1) {
             Some(w) if w.rank() == 2 => {
-                let (rows, is_narrow) = (known_rows(operands, false), is_rounded_narrow(operands));
+                let (rows, is_narrow) = (rounded_rows(operands), is_rounded_narrow(operands));
                 Some(self.packed(&Threads::serial(), w, rows, is_narrow)?)
             }
             _ => None,
@@ -48,9 +48,9 @@ impl Kernel for Packed<RoundedMatMul, Option<PackedRounded>> {
         rounded(inputs, self.op.trans_w)
     }
 
-    /// The rounded left operand, at most as `float32`. If `W` is not packed, also the packed matrix and a copy as `float32`.
+    /// The rounded left operand. If `W` is not packed, also the packed matrix and a copy as `float32`.
     fn scratch(&self, inputs: &Types) -> Option<usize> {
-        let left = usize::try_from(work::count(inputs.tensor(0).ok()?)?).ok()?;
+        let left = left(inputs.tensor(0).ok()?)?;
         let right = match self.packed {
             Some(_) => 0,
             None => {
@@ -83,6 +83,18 @@ impl Kernel for Packed<RoundedMatMul, Option<PackedRounded>> {
 
 /// The most columns of a panel.
 const WIDEST: usize = 64;
+/// The rows and the depth of the largest tile of the left operand.
+const TILE: [usize; 2] = [16, 32];
+
+/// The most numbers of the rounded left operand, in units of `float32`: all of them as `float32`, or whole tiles of
+/// `bfloat16`.
+fn left(a: &TensorType) -> Option<usize> {
+    let count = usize::try_from(work::count(a)?).ok()?;
+    let k = usize::try_from(work::size_from_end(a, 0)?).ok()?;
+    let rows = count.checked_div(k).unwrap_or(0).checked_next_multiple_of(TILE[0])?;
+    let halves = rows.checked_mul(k.checked_next_multiple_of(TILE[1])?)?;
+    Some(count.max(halves.div_ceil(2)))
+}
 
 impl RoundedMatMul {
     /// Packs `W` for products of `rows` rows.
