@@ -115,8 +115,10 @@ impl Weights {
                 *flipped = packed.sums[j].wrapping_mul(128);
             }
             packed.sums[j] = packed.sums[j].wrapping_sub(packed.zeros[j].wrapping_mul(rows.len() as i32));
-            let panel = j / width * width * quads * codes + j % width * codes;
-            scatter(&column, &places, k, codes, width * codes, &mut data[panel..]);
+            if !rows.is_empty() {
+                let panel = j / width * width * quads * codes + j % width * codes;
+                scatter(&column, &places, k, codes, width * codes, &mut data[panel..]);
+            }
         }
         if packed.zeros.iter().all(|&zero| zero == 0) {
             packed.zeros.clear();
