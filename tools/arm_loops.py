@@ -1,8 +1,9 @@
 """The instructions of the innermost loops of kernels for ARM, beside those that multiply. `make test-arm` runs it.
 
 No machine with ARM measures the speed of these kernels, so this program counts. One instruction multiplies and adds 4
-numbers in float32, or 16 codes of 8 bits, and no loop has fewer instructions than these. The others load operands and
-count rounds, or store sums to memory. The program fails if a loop has more of them than the table allows.
+numbers in float32, 16 numbers in bfloat16 or 16 codes of 8 bits, and no loop has fewer instructions than these. The
+others load operands and count rounds, or store sums to memory. The program fails if a loop has more of them than the
+table allows.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ KERNELS = {
     "depthwise convolution": (r"depthwise::rows::neon", "fmla", 2.1),
     "product of 8-bit codes, dotprod": (r"int8::neon::dotprod", "sdot", 2.0),
     "product of 8-bit codes, i8mm": (r"int8::neon::i8mm", "sudot", 1.75),
+    "product of bfloat16, bf16": (r"rounded::quads::tile::tile", "bfmmla", 1.6),
+    "product of rows in 8 bits and codes of few bits, i8mm": (r"integer::kernels::arm::i8mm", "usdot", 1.6),
+    "depthwise convolution of codes, i8mm": (r"int8::interleaved::i8mm", "usdot", 3.0),
 }
 """For each kernel: the function, the instruction that multiplies, and the most instructions for one of them."""
 

@@ -4,8 +4,7 @@
 //! [ONNX QuantizeLinear](https://onnx.ai/onnx/operators/onnx__QuantizeLinear.html).
 
 use crate::isa::Isa;
-#[cfg(target_arch = "x86_64")]
-use crate::isa::Level;
+use crate::lane_loops::per_isa;
 
 /// An integer type that stores codes.
 pub trait Code: Copy + Send + Sync {
@@ -48,15 +47,7 @@ pub struct Scale {
 /// The lengths differ.
 pub fn quantize<C: Code>(isa: Isa, x: &[f32], by: Scale, out: &mut [C]) {
     assert_eq!(x.len(), out.len(), "as many out as in");
-    match isa.level() {
-        // SAFETY: `isa` proves that the processor has the level.
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { quantize_avx512(x, by, out) },
-        // SAFETY: `isa` proves that the processor has the level.
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { quantize_avx2(x, by, out) },
-        _ => quantize_any(x, by, out),
-    }
+    quantize_all(isa, x, by, out);
 }
 
 /// Dequantizes `codes`.
@@ -65,15 +56,7 @@ pub fn quantize<C: Code>(isa: Isa, x: &[f32], by: Scale, out: &mut [C]) {
 /// The lengths differ.
 pub fn dequantize<C: Code>(isa: Isa, codes: &[C], by: Scale, out: &mut [f32]) {
     assert_eq!(codes.len(), out.len(), "as many out as in");
-    match isa.level() {
-        // SAFETY: `isa` proves that the processor has the level.
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { dequantize_avx512(codes, by, out) },
-        // SAFETY: `isa` proves that the processor has the level.
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { dequantize_avx2(codes, by, out) },
-        _ => dequantize_any(codes, by, out),
-    }
+    dequantize_all(isa, codes, by, out);
 }
 
 /// Returns the smallest and the largest number of `x`, with zero included; ignores NaN.
@@ -81,47 +64,26 @@ pub fn range(x: &[f32]) -> (f32, f32) {
     x.iter().fold((0f32, 0f32), |(low, high), &x| (low.min(x), high.max(x)))
 }
 
-#[inline(always)]
-fn quantize_any<C: Code>(x: &[f32], by: Scale, out: &mut [C]) {
-    let (low, high) = ((by.low - by.zero) as f32, (by.high - by.zero) as f32);
-    for (out, &x) in out.iter_mut().zip(x) {
-        // the comparison is false for NaN
-        let code = (x / by.scale).round_ties_even();
-        let code = if code > low { code } else { low };
-        let code = if code < high { code } else { high };
-        // SAFETY: `code` is between two `i32`.
-        *out = C::from_i32(unsafe { code.to_int_unchecked::<i32>() } + by.zero);
+per_isa! {
+    fn quantize_all<C: Code>(x: &[f32], by: Scale, out: &mut [C]) where FMA {
+        let (low, high) = ((by.low - by.zero) as f32, (by.high - by.zero) as f32);
+        for (out, &x) in out.iter_mut().zip(x) {
+            // the comparison is false for NaN
+            let code = (x / by.scale).round_ties_even();
+            let code = if code > low { code } else { low };
+            let code = if code < high { code } else { high };
+            // SAFETY: `code` is between two `i32`.
+            *out = C::from_i32(unsafe { code.to_int_unchecked::<i32>() } + by.zero);
+        }
     }
 }
 
-#[inline(always)]
-fn dequantize_any<C: Code>(codes: &[C], by: Scale, out: &mut [f32]) {
-    for (out, &code) in out.iter_mut().zip(codes) {
-        *out = code.to_i32().wrapping_sub(by.zero) as f32 * by.scale;
+per_isa! {
+    fn dequantize_all<C: Code>(codes: &[C], by: Scale, out: &mut [f32]) where FMA {
+        for (out, &code) in out.iter_mut().zip(codes) {
+            *out = code.to_i32().wrapping_sub(by.zero) as f32 * by.scale;
+        }
     }
-}
-
-macro_rules! levels {
-    ($($quantize:ident $dequantize:ident: $features:literal;)*) => {
-        $(
-            #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = $features)]
-            fn $quantize<C: Code>(x: &[f32], by: Scale, out: &mut [C]) {
-                quantize_any(x, by, out);
-            }
-
-            #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = $features)]
-            fn $dequantize<C: Code>(codes: &[C], by: Scale, out: &mut [f32]) {
-                dequantize_any(codes, by, out);
-            }
-        )*
-    };
-}
-
-levels! {
-    quantize_avx2 dequantize_avx2: "avx2,fma";
-    quantize_avx512 dequantize_avx512: "avx512f,avx512bw,avx512vl,avx512dq,fma";
 }
 
 #[cfg(test)]

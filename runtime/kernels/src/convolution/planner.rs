@@ -26,7 +26,7 @@ pub(super) const FLOAT: &[&dyn ConvForm] = &[
 ];
 /// The forms of convolutions of 8-bit codes. [`DenseForm`](int8::DenseForm) can compute every convolution.
 pub(crate) const QUANTIZED: &[&dyn QuantizedConvForm] = &[
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     &int8::InterleavedForm,
     #[cfg(target_arch = "x86_64")]
     &int8::PairedForm,

@@ -44,9 +44,9 @@ pub(super) enum Sink {
     Codes(*mut u8, Bounds),
 }
 
-/// The limits of codes. Only code for x86 uses the fields for registers.
+/// The limits of codes. Only code for x86 and ARM uses the fields for registers.
 #[derive(Clone, Copy)]
-#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code))]
+#[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), expect(dead_code))]
 pub(super) struct Bounds {
     /// The code that represents 0, and the smallest code.
     pub zero: i32,

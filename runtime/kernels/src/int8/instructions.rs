@@ -10,6 +10,10 @@ use crate::isa::Level;
 pub(crate) enum Instructions {
     /// Portable Rust.
     Scalar,
+    /// Products of signed bytes, and sums of pairs, in the instructions of every processor for ARM with 64 bits. The bytes of
+    /// a row are [made signed](Dots::flips).
+    #[cfg(target_arch = "aarch64")]
+    Neon,
     /// Four products of signed bytes per lane, and their sum, in one instruction of ARM's extension `dotprod`. The bytes
     /// of a row are [made signed](Dots::flips).
     #[cfg(target_arch = "aarch64")]
@@ -58,6 +62,8 @@ impl Dots {
         match self.0 {
             Instructions::Scalar => "scalar",
             #[cfg(target_arch = "aarch64")]
+            Instructions::Neon => "NEON",
+            #[cfg(target_arch = "aarch64")]
             Instructions::Dotprod => "NEON dotprod",
             #[cfg(target_arch = "aarch64")]
             Instructions::I8mm => "NEON i8mm",
@@ -94,6 +100,7 @@ impl Dots {
         Dots(match isa.level() {
             Level::Neon if has!("i8mm") => Instructions::I8mm,
             Level::Neon if has!("dotprod") => Instructions::Dotprod,
+            Level::Neon => Instructions::Neon,
             _ => Instructions::Scalar,
         })
     }
@@ -119,8 +126,10 @@ impl Dots {
             all.extend(others.into_iter().filter(|(_, has)| *has).map(|(instructions, _)| (isa, Dots(instructions))));
         }
         #[cfg(target_arch = "aarch64")]
-        if std::arch::is_aarch64_feature_detected!("dotprod") {
-            all.push((Isa::widest(), Dots(Instructions::Dotprod)));
+        {
+            let has_dotprod = std::arch::is_aarch64_feature_detected!("dotprod");
+            let others = [(Instructions::Neon, true), (Instructions::Dotprod, has_dotprod)];
+            all.extend(others.into_iter().filter(|(_, has)| *has).map(|(each, _)| (Isa::widest(), Dots(each))));
         }
         all.dedup();
         all
@@ -157,7 +166,7 @@ impl Dots {
     pub fn flips(self) -> bool {
         match self.0 {
             #[cfg(target_arch = "aarch64")]
-            Instructions::Dotprod => true,
+            Instructions::Neon | Instructions::Dotprod => true,
             _ => false,
         }
     }
@@ -183,6 +192,9 @@ impl Dots {
         match self.0 {
             // Four multiplications and additions, with conversions.
             Instructions::Scalar => 16 * pieces * quads,
+            // Two multiplications, and four additions of pairs.
+            #[cfg(target_arch = "aarch64")]
+            Instructions::Neon => 6 * pieces * quads,
             #[cfg(target_arch = "aarch64")]
             Instructions::Dotprod | Instructions::I8mm => pieces * quads,
             #[cfg(target_arch = "x86_64")]

@@ -3,11 +3,14 @@
 //! Four rows of the image are interleaved once per row of the output, as `[column][channel][4]`. The four taps of a
 //! column of the window are then the bytes of one lane.
 
+#[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 use std::ops::Range;
 
 use num_integer::gcd;
 
+#[cfg(target_arch = "aarch64")]
+use super::bytes::Bytes;
 use super::codes::{Codes, SIGN};
 use super::depthwise::Depthwise;
 use super::finish::{Finish, Out};
@@ -24,25 +27,29 @@ use crate::form::Form;
 use crate::gemm::Lines;
 use crate::scratch::Scratch;
 use crate::threads::Threads;
+#[cfg(target_arch = "aarch64")]
+use crate::vector::dots::{Mixed, Signed};
 
 /// The form for one channel and one output per group, with four taps per instruction.
 pub(crate) struct InterleavedForm;
 
+/// The instructions, in the name of the form.
+const NAME: &str = if cfg!(target_arch = "x86_64") { "VNNI" } else { "NEON" };
 /// The instructions that interleave a vector of channels, as in a window of more columns.
 const INTERLEAVE: usize = 2;
 
 impl Form<QuantizedConvCase> for InterleavedForm {
     fn name(&self, _: &QuantizedConvCase) -> String {
-        "int8, depthwise, rows interleaved for VNNI".to_string()
+        format!("int8, depthwise, rows interleaved for {NAME}")
     }
 
     fn fits(&self, case: &QuantizedConvCase) -> bool {
-        case.is_depthwise() && case.is_narrow && lanes(case.dots).is_some()
+        case.is_depthwise() && case.is_narrow && compiled(case.dots).is_some()
     }
 
     fn cost(&self, case: &QuantizedConvCase) -> f64 {
         let quads = case.kernel[0].div_ceil(4) * (case.kernel[1] + INTERLEAVE);
-        quads as f64 * case.groups as f64 / UNIT
+        time(case.dots) * quads as f64 * case.groups as f64 / UNIT
     }
 }
 
@@ -58,6 +65,8 @@ impl QuantizedConvForm for InterleavedForm {
 struct Interleaved {
     /// The lanes of the registers.
     lanes: usize,
+    /// The function for these registers.
+    run: Run,
     /// The original weights, which support any shape.
     plain: Depthwise,
     kernel: [usize; 2],
@@ -71,7 +80,7 @@ impl Interleaved {
     /// # Panics
     /// The form does not fit.
     fn new(case: &QuantizedConvCase, weights: &Taps) -> Interleaved {
-        let lanes = lanes(case.dots).expect("the processor has VNNI");
+        let (lanes, run) = compiled(case.dots).expect("the processor has the instructions");
         let (plain, channels, kernel) = (Depthwise::new(case, weights), case.groups, case.kernel);
         let width = 4 * lanes;
         let (quads, blocks) = (kernel[0].div_ceil(4), channels / gcd(channels, width));
@@ -85,16 +94,35 @@ impl Interleaved {
                     i8::try_from(row[at % channels]).expect("the weights are narrow");
             }
         }
-        Interleaved { lanes, plain, kernel, blocks, data }
+        Interleaved { lanes, run, plain, kernel, blocks, data }
     }
 }
 
-/// The lanes of registers that sum four products of bytes per lane; `None` if the processor has no VNNI.
-fn lanes(dots: Dots) -> Option<usize> {
+/// [`Task::lines`], compiled for some instructions.
+type Run = unsafe fn(&Task, Range<usize>);
+
+/// The lanes of registers that sum four products of bytes per lane, and the function for them; `None` if the processor has
+/// no such instruction.
+fn compiled(dots: Dots) -> Option<(usize, Run)> {
     match dots.instructions() {
-        Instructions::Avx512Vnni | Instructions::Amx => Some(<__m512i as Vector>::LANES),
-        Instructions::AvxVnni => Some(<__m256i as Vector>::LANES),
-        Instructions::Avx2 | Instructions::Avx2Words | Instructions::Scalar => None,
+        #[cfg(target_arch = "x86_64")]
+        Instructions::Avx512Vnni | Instructions::Amx => Some((<__m512i as Vector>::LANES, wide)),
+        #[cfg(target_arch = "x86_64")]
+        Instructions::AvxVnni => Some((<__m256i as Vector>::LANES, narrow)),
+        #[cfg(target_arch = "aarch64")]
+        Instructions::I8mm => Some((Bytes::<Mixed>::LANES, i8mm)),
+        #[cfg(target_arch = "aarch64")]
+        Instructions::Dotprod => Some((Bytes::<Signed>::LANES, dotprod)),
+        _ => None,
+    }
+}
+
+/// The instructions for the four products of a lane.
+fn time(dots: Dots) -> f64 {
+    match dots.instructions() {
+        #[cfg(target_arch = "aarch64")]
+        Instructions::Dotprod => 4.0,
+        _ => 1.0,
     }
 }
 
@@ -110,14 +138,9 @@ impl PackedQuantizedConv for Interleaved {
         let outside = Scratch::filled(x.zero as u8, shape.channels * shape.input[1]);
         let task = Task { weights: self, finish: &finish, shape, strips: &strips, x: &x, outside: &outside };
         self.plain.for_each_run(threads, shape, |run| {
-            // SAFETY: the `Dots` of the weights prove that the processor has VNNI with this number of lanes. The
-            // results of the run's pixels belong to this task alone.
-            unsafe {
-                match self.lanes {
-                    <__m512i as Vector>::LANES => wide(&task, run),
-                    _ => narrow(&task, run),
-                }
-            }
+            // SAFETY: the `Dots` of the case prove that the processor has the instructions of the function. The results of
+            // the run's pixels belong to this task alone.
+            unsafe { (self.run)(&task, run) }
         });
     }
 
@@ -159,6 +182,7 @@ struct Task<'a> {
 ///
 /// # Safety
 /// As for [`Task::lines`].
+#[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
 unsafe fn wide(task: &Task, run: Range<usize>) {
     // SAFETY: guaranteed by the caller.
@@ -169,10 +193,33 @@ unsafe fn wide(task: &Task, run: Range<usize>) {
 ///
 /// # Safety
 /// As for [`Task::lines`].
+#[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avxvnni,avx2,fma")]
 unsafe fn narrow(task: &Task, run: Range<usize>) {
     // SAFETY: guaranteed by the caller.
     unsafe { task.lines::<__m256i>(run) }
+}
+
+/// See [`Task::lines`].
+///
+/// # Safety
+/// As for [`Task::lines`].
+#[cfg(target_arch = "aarch64")]
+#[target_feature(enable = "neon,i8mm")]
+unsafe fn i8mm(task: &Task, run: Range<usize>) {
+    // SAFETY: guaranteed by the caller.
+    unsafe { task.lines::<Bytes<Mixed>>(run) }
+}
+
+/// See [`Task::lines`].
+///
+/// # Safety
+/// As for [`Task::lines`].
+#[cfg(target_arch = "aarch64")]
+#[target_feature(enable = "neon,dotprod")]
+unsafe fn dotprod(task: &Task, run: Range<usize>) {
+    // SAFETY: guaranteed by the caller.
+    unsafe { task.lines::<Bytes<Signed>>(run) }
 }
 
 impl Task<'_> {

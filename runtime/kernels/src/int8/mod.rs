@@ -6,6 +6,8 @@
 
 #[cfg(target_arch = "x86_64")]
 mod amx;
+#[cfg(target_arch = "aarch64")]
+mod bytes;
 mod codes;
 mod dense;
 mod depthwise;
@@ -17,7 +19,7 @@ mod elementwise;
 mod finish;
 mod form;
 mod instructions;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod interleaved;
 #[cfg(target_arch = "aarch64")]
 mod neon;
@@ -31,13 +33,13 @@ mod positions;
 mod product;
 mod product_form;
 mod remainder;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod rows;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod strips;
 mod tile;
 mod tiles;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod vector;
 mod weights;
 mod windows;
@@ -56,7 +58,7 @@ pub use finish::{Out, Requantize};
 pub use form::Taps;
 pub(crate) use form::{PackedQuantizedConv, QuantizedConvCase, QuantizedConvForm};
 pub(crate) use instructions::{Dots, Instructions};
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(crate) use interleaved::InterleavedForm;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use paired::PairedForm;

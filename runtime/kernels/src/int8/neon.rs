@@ -4,11 +4,14 @@ use std::arch::aarch64::*;
 use std::arch::asm;
 use std::marker::PhantomData;
 
+use super::bytes::Bytes;
 use super::codes::SIGN;
 use super::dot::Dot;
 use super::finish::Finish;
 use super::operands::Tile;
+use super::rows;
 use super::tile::{kernels, tile, Kernel};
+use crate::vector::dots::{self, Dots};
 
 /// How registers of bytes are multiplied and summed.
 ///
@@ -31,6 +34,9 @@ struct Mixed;
 /// The instruction `SDOT` of the extension `dotprod`: signed bytes. The kernel subtracts 128 from the unsigned bytes
 /// of a row. [`Weights`](super::weights::Weights) add the difference to the start values.
 struct Signed;
+
+/// Instructions that every processor with the architecture has. The bytes are signed as those of [`Signed`].
+struct Plain;
 
 /// Adds four products per lane with an instruction that the function has.
 macro_rules! dot {
@@ -85,6 +91,20 @@ impl Multiply for Mixed {
     }
 }
 
+impl Multiply for Plain {
+    #[inline(always)]
+    unsafe fn left(from: *const u8) -> int8x16_t {
+        // SAFETY: guaranteed by the caller.
+        unsafe { Signed::left(from) }
+    }
+
+    #[inline(always)]
+    fn dot(sums: int32x4_t, left: int8x16_t, right: int8x16_t) -> int32x4_t {
+        // SAFETY: every processor with the architecture has NEON.
+        dots::Plain::add(sums, unsafe { vreinterpretq_u8_s8(left) }, right)
+    }
+}
+
 /// One sum per lane of two registers.
 struct Pair<M>(PhantomData<M>);
 
@@ -122,19 +142,17 @@ impl<M: Multiply> Dot for Pair<M> {
 
     #[inline(always)]
     unsafe fn finish<const R: usize, const V: usize>(sums: &[[[int32x4_t; 2]; V]; R], tile: &Tile) {
-        for (row, sums) in sums.iter().enumerate() {
-            for (v, &[first, last]) in sums.iter().enumerate() {
-                let (at, left) = (v * 8, tile.columns.saturating_sub(v * 8).min(8));
-                let mut lanes = [0; 8];
-                // SAFETY: guaranteed by the caller.
-                unsafe {
-                    vst1q_s32(lanes.as_mut_ptr(), first);
-                    vst1q_s32(lanes.as_mut_ptr().add(4), last);
-                    tile.finish.write(&lanes, tile.column + at, tile.row_sum(row), tile.at(row) + at, left);
-                }
-            }
-        }
+        // Any instructions: the registers are not multiplied.
+        let sums = sums.map(|sums| sums.map(Bytes::<dots::Plain>::of));
+        // SAFETY: guaranteed by the caller.
+        unsafe { rows::write_tile(&sums, tile) }
     }
+}
+
+#[target_feature(enable = "neon")]
+unsafe fn neon<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
+    // SAFETY: guaranteed by the caller.
+    unsafe { tile::<Pair<Plain>, ROWS, VECTORS>(t) }
 }
 
 #[target_feature(enable = "neon,dotprod")]
@@ -149,6 +167,8 @@ unsafe fn i8mm<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
     unsafe { tile::<Pair<Mixed>, ROWS, VECTORS>(t) }
 }
 
+/// For 32 registers. The products of a row need some of them.
+pub(super) static NEON: &[&[(usize, Kernel)]] = kernels!(neon: 1 [12 6 2 1] 2 [6 3 1]);
 /// For 32 registers: 24 with sums, those of the columns, and one or two of a row.
 pub(super) static DOTPROD: &[&[(usize, Kernel)]] = kernels!(dotprod: 1 [12 6 2 1] 2 [6 3 1]);
 /// The same with the other instruction.

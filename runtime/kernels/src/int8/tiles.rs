@@ -48,6 +48,8 @@ impl Tiles {
             Instructions::I8mm => Tiles { lanes: 8, kernels: neon::I8MM },
             #[cfg(target_arch = "aarch64")]
             Instructions::Dotprod => Tiles { lanes: 8, kernels: neon::DOTPROD },
+            #[cfg(target_arch = "aarch64")]
+            Instructions::Neon => Tiles { lanes: 8, kernels: neon::NEON },
             Instructions::Scalar => Tiles { lanes: Scalar::LANES, kernels: tile::SCALAR },
         }
     }

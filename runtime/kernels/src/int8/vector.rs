@@ -1,5 +1,6 @@
 //! Registers of bytes and of wider numbers, in both widths.
 
+#[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
 macro_rules! lanewise {
@@ -7,11 +8,12 @@ macro_rules! lanewise {
         /// Instructions on two registers, with names like those of the intrinsics.
         ///
         /// Generic code is `#[inline(always)]` down from a function with the instruction set's `#[target_feature]`:
-        /// AVX2, or AVX-512 F, BW and VL.
+        /// AVX2, AVX-512 F, BW and VL, or NEON. Those that unpack or pack work on each 128 bits alone.
         pub(super) trait Lanewise: Copy {
             $(fn $method(self, other: Self) -> Self;)*
         }
 
+        #[cfg(target_arch = "x86_64")]
         impl Lanewise for __m256i {
             $(
                 #[inline(always)]
@@ -22,6 +24,7 @@ macro_rules! lanewise {
             )*
         }
 
+        #[cfg(target_arch = "x86_64")]
         impl Lanewise for __m512i {
             $(
                 #[inline(always)]
@@ -101,10 +104,12 @@ pub(super) trait Vector: Lanewise {
     /// Prepares the order of bytes, so that unpacking twice, to four registers, restores it.
     fn spread(self) -> Self;
 
-    /// Adds to each lane its four products of an unsigned and a signed byte. Needs VNNI for the register's width.
+    /// Adds to each lane its four products of an unsigned and a signed byte. Needs VNNI for the register's width, or
+    /// `dotprod` or `i8mm`.
     fn dot(self, unsigned: Self, signed: Self) -> Self;
 }
 
+#[cfg(target_arch = "x86_64")]
 impl Vector for __m256i {
     const LANES: usize = 8;
 
@@ -196,6 +201,7 @@ impl Vector for __m256i {
     }
 }
 
+#[cfg(target_arch = "x86_64")]
 impl Vector for __m512i {
     const LANES: usize = 16;
 
@@ -276,6 +282,7 @@ impl Vector for __m512i {
 }
 
 /// A mask of the first `count` of 64 bytes.
+#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn first(count: usize) -> u64 {
     match count {

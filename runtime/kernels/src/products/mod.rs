@@ -106,6 +106,12 @@ pub fn multiply_rounded(
                 product.run(threads);
             }
         }
+        #[cfg(target_arch = "aarch64")]
+        Stored::Quads(b) => {
+            let serial = Threads::serial();
+            let threads = if (m * n).saturating_mul(k) > SPLIT { threads } else { &serial };
+            rounded::quads::Product::new(m, a, b, out, finish).run(threads);
+        }
         Stored::Widened(b) => multiply_widened(isa, threads, sizes, a, b, out, finish),
     }
 }

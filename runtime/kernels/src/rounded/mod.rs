@@ -8,12 +8,16 @@
 pub(crate) mod amx;
 mod case;
 mod form;
+#[cfg(target_arch = "aarch64")]
+mod in_quads;
 #[cfg(target_arch = "x86_64")]
 mod in_tiles;
 mod pack;
 mod pairs;
 mod panels;
 mod product;
+#[cfg(target_arch = "aarch64")]
+pub(crate) mod quads;
 mod round;
 mod sums;
 #[cfg(target_arch = "x86_64")]
@@ -25,6 +29,8 @@ mod tests;
 
 pub use case::{Halves, RoundedCase};
 pub(crate) use form::RoundedForm;
+#[cfg(target_arch = "aarch64")]
+pub(crate) use in_quads::InQuads;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use in_tiles::InTiles;
 pub use pack::PackedRounded;
@@ -32,6 +38,6 @@ pub(crate) use pack::Stored;
 pub(crate) use pairs::Pairs;
 pub(crate) use product::Product;
 pub(crate) use round::round;
-#[cfg(test)]
+#[cfg(all(test, not(target_arch = "aarch64")))]
 pub(crate) use sums::PairSums;
 pub(crate) use widened::Widened;

@@ -4,6 +4,8 @@
 use super::amx::PackedTiles;
 use super::case::Halves;
 use super::panels::panels;
+#[cfg(target_arch = "aarch64")]
+use super::quads::PackedQuads;
 use super::sums::{PairSums, LANES, VECTORS};
 use crate::gemm::{packed_name, Lines, PackedB};
 use crate::threads::Threads;
@@ -20,6 +22,9 @@ pub(crate) enum Stored {
     /// For instructions that sum products of pairs in tiles.
     #[cfg(target_arch = "x86_64")]
     Tiles(PackedTiles),
+    /// For instructions that sum products of quads.
+    #[cfg(target_arch = "aarch64")]
+    Quads(PackedQuads),
     /// For products in `f32`.
     Widened(PackedB),
 }
@@ -31,6 +36,8 @@ impl PackedRounded {
             Stored::Pairs(pairs) => size_of_val(&pairs.words[..]),
             #[cfg(target_arch = "x86_64")]
             Stored::Tiles(tiles) => tiles.bytes(),
+            #[cfg(target_arch = "aarch64")]
+            Stored::Quads(quads) => quads.bytes(),
             Stored::Widened(packed) => packed.bytes(),
         }
     }
@@ -41,6 +48,8 @@ impl PackedRounded {
             Stored::Pairs(_) => PAIRS.to_string(),
             #[cfg(target_arch = "x86_64")]
             Stored::Tiles(_) => TILES.to_string(),
+            #[cfg(target_arch = "aarch64")]
+            Stored::Quads(_) => QUADS.to_string(),
             Stored::Widened(packed) => format!("{WIDENED}, {}", packed_name(packed.format())),
         }
     }
@@ -50,6 +59,8 @@ impl PackedRounded {
 pub(super) const PAIRS: &str = "bfloat16, AVX512_BF16";
 #[cfg(target_arch = "x86_64")]
 pub(super) const TILES: &str = "bfloat16, AMX";
+#[cfg(target_arch = "aarch64")]
+pub(super) const QUADS: &str = "bfloat16, NEON BFMMLA";
 pub(super) const WIDENED: &str = "bfloat16 as float32";
 
 /// A matrix in panels of at most [`VECTORS`] vectors of columns. Numbers of two adjacent rows form a pair, the upper one in

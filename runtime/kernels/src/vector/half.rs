@@ -2,13 +2,17 @@
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
+#[cfg(target_arch = "aarch64")]
+use std::arch::{aarch64::*, asm};
 
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
+#[cfg(target_arch = "aarch64")]
+use super::F32x4x2;
 use super::{dispatch_isa, Vector};
 use crate::isa::Isa;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use crate::isa::Level;
 use crate::lane_loops::per_isa;
 
@@ -77,6 +81,10 @@ fn narrow_f16(isa: Isa, from: &[f32], to: &mut [f16]) {
         // SAFETY: both levels have F16C, and `isa` proves that the processor has its level.
         return unsafe { narrow_f16c(from, to) };
     }
+    #[cfg(target_arch = "aarch64")]
+    if isa.level() == Level::Neon {
+        return narrow_f16_neon(from, to);
+    }
     let _ = isa;
     to.convert_from_f32_slice(from);
 }
@@ -95,6 +103,37 @@ fn narrow_f16c(from: &[f32], to: &mut [f16]) {
         }
     }
     to[whole..].convert_from_f32_slice(&from[whole..]);
+}
+
+/// The same with instructions that every processor with the architecture has.
+#[cfg(target_arch = "aarch64")]
+fn narrow_f16_neon(from: &[f32], to: &mut [f16]) {
+    let (whole, rest) = from.as_chunks();
+    let (halves, last) = to.as_chunks_mut();
+    whole.iter().zip(halves).for_each(|(from, to)| *to = narrowed(from));
+    last.convert_from_f32_slice(rest);
+}
+
+/// Eight numbers, rounded.
+#[cfg(target_arch = "aarch64")]
+#[inline(always)]
+fn narrowed(from: &[f32; 8]) -> [f16; 8] {
+    let mut to = [f16::ZERO; 8];
+    // SAFETY: both arrays have eight numbers; the instructions change one register.
+    unsafe {
+        let F32x4x2(first, last) = F32x4x2::load(from.as_ptr());
+        let halves: uint16x8_t;
+        asm!(
+            "fcvtn {halves:v}.4h, {first:v}.4s",
+            "fcvtn2 {halves:v}.8h, {last:v}.4s",
+            halves = out(vreg) halves,
+            first = in(vreg) first,
+            last = in(vreg) last,
+            options(pure, nomem, nostack, preserves_flags)
+        );
+        vst1q_u16(to.as_mut_ptr().cast(), halves);
+    }
+    to
 }
 
 per_isa! {

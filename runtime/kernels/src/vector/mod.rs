@@ -9,6 +9,8 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod dispatch;
+#[cfg(target_arch = "aarch64")]
+pub(crate) mod dots;
 mod four;
 mod half;
 pub(crate) mod math;

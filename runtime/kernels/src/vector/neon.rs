@@ -12,7 +12,7 @@ use super::Vector;
 
 /// 8 lanes: the first four, and the last four.
 #[derive(Clone, Copy)]
-pub(crate) struct F32x4x2(pub(super) float32x4_t, pub(super) float32x4_t);
+pub(crate) struct F32x4x2(pub(crate) float32x4_t, pub(crate) float32x4_t);
 
 /// Applies a function to both registers of some vectors.
 macro_rules! each {

@@ -32,7 +32,7 @@ pub(super) trait Dot: Sized {
 }
 
 /// A byte of each of the four bytes of a word.
-const fn each_byte(byte: u8) -> i32 {
+pub(super) const fn each_byte(byte: u8) -> i32 {
     i32::from_ne_bytes([byte; 4])
 }
 

@@ -48,6 +48,10 @@ fn product(case: &LowBitCase) -> f64 {
         Instructions::Avx2 if case.bits == 8 => 8.0,
         #[cfg(target_arch = "x86_64")]
         Instructions::Avx2 => 3.0,
+        #[cfg(target_arch = "aarch64")]
+        Instructions::Neon => 6.0,
+        #[cfg(target_arch = "aarch64")]
+        Instructions::Dotprod if case.bits == 8 => 4.0,
         Instructions::Scalar => 2.0,
         _ => 1.0,
     };
@@ -76,10 +80,9 @@ pub(super) fn cost_in_advance(case: &LowBitCase, rows: usize, others: f64) -> f6
     cost(case, rows, others, LOAD + unpack(case, UNPACK + STORE))
 }
 
-/// The name of a form. ARM has no tiles of its own.
+/// The name of a form.
 fn name(case: &LowBitCase, how: &str) -> String {
-    let instructions = if Kernels::of(case.isa).lanes == 1 { "scalar" } else { dots(case.isa).name() };
-    format!("rows in 8 bits, {how}, {instructions}")
+    format!("rows in 8 bits, {how}, {}", dots(case.isa).name())
 }
 
 impl Form<LowBitCase> for DotsInRegisters {

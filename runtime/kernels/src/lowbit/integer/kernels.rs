@@ -44,6 +44,12 @@ impl Kernels {
             Instructions::AvxVnni => &x86::VNNI_256,
             #[cfg(target_arch = "x86_64")]
             Instructions::Avx2 => &x86::PAIRS_256,
+            #[cfg(target_arch = "aarch64")]
+            Instructions::I8mm => &arm::I8MM,
+            #[cfg(target_arch = "aarch64")]
+            Instructions::Dotprod => &arm::DOTPROD,
+            #[cfg(target_arch = "aarch64")]
+            Instructions::Neon => &arm::NEON,
             _ => &SCALAR,
         }
     }
@@ -125,4 +131,21 @@ mod x86 {
         vnni_256 unpack_vnni_256 8 [1 4, 2 4, 3 2, 4 2, 5 2, 6 2] [1 4, 2 4, 3 2, 4 2, 5 2, 6 2]
     );
     pub static PAIRS_256: Kernels = kernels!(pairs_256 unpack_256 8 [1 4, 2 4, 3 2, 4 2] [1 4, 2 4, 3 2, 4 2]);
+}
+
+#[cfg(target_arch = "aarch64")]
+mod arm {
+    use super::{tile, unpack, Bytes, Kernel, Kernels, Packed, Source, Tile};
+    use crate::lowbit::integer::neon::Pair;
+    use crate::vector::dots::{Mixed, Plain, Signed};
+
+    compiled!(Pair<Mixed>, i8mm unpack_i8mm, "neon,i8mm");
+    compiled!(Pair<Signed>, dotprod unpack_dotprod, "neon,dotprod");
+    compiled!(Pair<Plain>, neon unpack_neon, "neon");
+
+    pub static I8MM: Kernels =
+        kernels!(i8mm unpack_i8mm 8 [1 4, 2 4, 3 2, 4 2, 5 2, 6 2] [1 4, 2 4, 3 2, 4 2, 5 2, 6 2]);
+    pub static DOTPROD: Kernels =
+        kernels!(dotprod unpack_dotprod 8 [1 4, 2 4, 3 2, 4 2, 5 2, 6 2] [1 4, 2 4, 3 2, 4 2, 5 2, 6 2]);
+    pub static NEON: Kernels = kernels!(neon unpack_neon 8 [1 4, 2 4, 3 2, 4 2] [1 4, 2 4, 3 2, 4 2]);
 }

@@ -11,6 +11,8 @@ mod dot;
 mod forms;
 mod kernels;
 mod left;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod tile;
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use super::*;
 use crate::gemm::tests::noise;
 use crate::int8::Dots;
 use crate::isa::Isa;
+#[cfg(target_arch = "x86_64")]
 use crate::lowbit::form::LowBitForm;
 use crate::lowbit::tests::{check_partial, check_rows, check_sizes, doubled, Case, Points, POINTS};
 use crate::lowbit::{PackedCodes, Product};
