@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import families
+import kernel_levels
 import pages
 import zoo_page
 
@@ -21,6 +22,7 @@ def main() -> None:
         made = {
             **generate.files(),
             families.FILE: families.text(),
+            kernel_levels.FILE: kernel_levels.text(),
             ROOT / "docs/errors.md": pages.errors(),
             ROOT / "docs/onnxruntime.md": pages.onnxruntime(),
             ROOT / "docs/operators.md": pages.operators(),
