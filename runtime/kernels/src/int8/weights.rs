@@ -87,21 +87,8 @@ impl Weights {
     /// As [`Weights::new`].
     pub(super) fn gather(dots: Dots, k: usize, n: usize, b: &Matrix, row: impl Fn(usize) -> Option<usize>) -> Weights {
         assert!(b.zeros.len() == 1 || b.zeros.len() == n, "{} zero points for {n} columns", b.zeros.len());
-        let tiles = Tiles::of(dots);
-        let vectors = tiles.vectors(n);
-        let (width, quads, codes) = (vectors * tiles.lanes, dots.padded(k) / 4, dots.codes());
-        let padded = n.div_ceil(width) * width;
-        let mut packed = Weights {
-            dots,
-            k,
-            n,
-            vectors,
-            data: Lines::zeroed((padded * quads * codes).div_ceil(4)),
-            remainder: Remainder::default(),
-            sums: filled(0, padded),
-            flipped: if dots.flips() { filled(0, padded) } else { Vec::new() },
-            zeros: filled(0, padded),
-        };
+        let mut packed = Weights::zeroed(dots, k, n);
+        let (width, quads, codes) = (packed.width(), dots.padded(k) / 4, dots.codes());
         let data: &mut [i8] = bytemuck::cast_slice_mut(&mut packed.data);
         let places = Scratch::of_up_to(k, (0..k).filter(|&i| row(i).is_some()));
         let rows = Scratch::of_up_to(k, (0..k).filter_map(row));
@@ -125,6 +112,24 @@ impl Weights {
         }
         packed.split();
         packed
+    }
+
+    /// A matrix of zeros that is not split.
+    fn zeroed(dots: Dots, k: usize, n: usize) -> Weights {
+        let tiles = Tiles::of(dots);
+        let vectors = tiles.vectors(n);
+        let padded = n.next_multiple_of(vectors * tiles.lanes);
+        Weights {
+            dots,
+            k,
+            n,
+            vectors,
+            data: Lines::zeroed((padded * (dots.padded(k) / 4) * dots.codes()).div_ceil(4)),
+            remainder: Remainder::default(),
+            sums: filled(0, padded),
+            flipped: if dots.flips() { filled(0, padded) } else { Vec::new() },
+            zeros: filled(0, padded),
+        }
     }
 
     /// Splits columns so that no pair of products saturates, if the instructions can saturate.
