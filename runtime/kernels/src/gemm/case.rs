@@ -32,6 +32,12 @@ pub enum RightCase {
 }
 
 impl ProductCase {
+    /// The bytes of the right operand that the product reads.
+    pub(crate) fn right_bytes(&self) -> usize {
+        let ProductSizes { n, k, .. } = self.sizes;
+        n.saturating_mul(k).saturating_mul(self.format().size())
+    }
+
     /// The type of the right operand's numbers.
     pub(super) fn format(&self) -> Format {
         match self.b {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::codes::{Codes, SIGN, SPLIT};
+use super::codes::{Codes, SIGN};
 use super::each_row::EachRow;
 use super::finish::{Finish, Out, Sink};
 use super::operands::Tile;
@@ -10,7 +10,7 @@ use super::tiles::{configured, Tiles};
 use super::weights::{Panel, Weights};
 use crate::buffer::is_cached;
 use crate::scratch::Scratch;
-use crate::threads::Threads;
+use crate::threads::{is_worth_splitting, Threads};
 
 /// `sum[i, j] = Σₖ (a[i, k] − a.zero) · (b[k, j] − b.zero[j]) + bias[j]`. Converts the sums as `out` `[m, n]`
 /// specifies.
@@ -99,7 +99,7 @@ impl Product<'_> {
         if self.each.is_some() {
             finish.zeros = Scratch::of(b.sums.iter().copied());
         }
-        let parts = if m * b.n * b.k > SPLIT { threads.count() * 2 } else { 1 };
+        let parts = if is_worth_splitting(m * b.n * b.k, b.bytes()) { threads.count() * 2 } else { 1 };
         let height = b.dots.whole_tiles(b.most_rows().min(m.div_ceil(parts).next_multiple_of(12)));
         let blocks = m.div_ceil(height);
         let panels = b.panels();

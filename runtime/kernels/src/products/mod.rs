@@ -16,10 +16,7 @@ use crate::int8::{self, Dots, IntegerCase, Integers, Multiplied, Scaled, Weights
 use crate::isa::Isa;
 use crate::lowbit::{PackedCodes, Product};
 use crate::rounded::{self, Halves, PackedRounded, RoundedCase, Stored};
-use crate::threads::Threads;
-
-/// Multiplications that are worth several threads.
-const SPLIT: usize = 1 << 20;
+use crate::threads::{is_worth_splitting, Threads};
 
 /// `out = a · b + bias`, where `out` is `[m, n]`. Calls `finish` on every row of every block.
 ///
@@ -42,9 +39,9 @@ pub fn multiply(
     if m == 0 || n == 0 {
         return;
     }
-    let serial = Threads::serial();
-    let threads = if m * n * k > SPLIT { threads } else { &serial };
-    planner::float(&problem.case()).run(&problem, threads, Shared::new(out));
+    let (case, serial) = (problem.case(), Threads::serial());
+    let threads = if is_worth_splitting(m * n * k, case.right_bytes()) { threads } else { &serial };
+    planner::float(&case).run(&problem, threads, Shared::new(out));
 }
 
 /// `out = a · Wᵀ`, where `a` is `[m, k]` and `out` is `[m, n]`. If `rounds`, blocks of `a` are rounded to 8 bits where this is
@@ -69,7 +66,7 @@ pub fn multiply_low_bit(
     let case = product.case(rounds);
     let ProductSizes { m, n, k } = case.sizes;
     let serial = Threads::serial();
-    let threads = if (m * n).saturating_mul(k) > SPLIT { threads } else { &serial };
+    let threads = if is_worth_splitting((m * n).saturating_mul(k), w.bytes()) { threads } else { &serial };
     planner::low_bit(&case).run(&product, threads);
 }
 
@@ -88,12 +85,13 @@ pub fn multiply_rounded(
     finish: Option<Finish>,
 ) {
     let ProductSizes { m, n, k } = sizes;
+    let is_split = is_worth_splitting((m * n).saturating_mul(k), b.bytes());
     match &b.0 {
         Stored::Pairs(b) => {
             let is_empty = out.is_empty();
             let product = rounded::Product::new(m, a, b, out, finish);
             let serial = Threads::serial();
-            let threads = if (m * n).saturating_mul(k) > SPLIT { threads } else { &serial };
+            let threads = if is_split { threads } else { &serial };
             if !is_empty {
                 product.run(threads);
             }
@@ -140,7 +138,7 @@ fn multiply_widened(
         let a = Matrix::contiguous(&a, k);
         return multiply(isa, threads, sizes, &a, &Right::Packed(b), Bias::None, out, finish);
     }
-    let threads = if (m * n).saturating_mul(k) > SPLIT { threads } else { &serial };
+    let threads = if is_worth_splitting((m * n).saturating_mul(k), b.bytes()) { threads } else { &serial };
     let rows = (ROUNDED / k.max(1)).min(m.div_ceil(2 * threads.count())).max(1).next_multiple_of(WHOLE);
     threads.for_each_chunk(out, rows * n, |i, out| {
         let (first, sizes) = (i * rows, ProductSizes { m: out.len() / n, n, k });

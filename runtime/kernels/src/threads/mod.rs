@@ -1,11 +1,13 @@
 //! The threads of one session.
 
 mod workers;
+mod worth;
 
 use std::io;
 use std::sync::Arc;
 
 use workers::Workers;
+pub(crate) use worth::is_worth_splitting;
 
 use crate::buffer;
 
