@@ -18,7 +18,7 @@ from compiler.rewrite.report import note
 if TYPE_CHECKING:
     from compiler.runtime.session import Session
 
-__all__ = ["Observe", "SameModel", "observer"]
+__all__ = ["Observe", "SameModel", "observer", "run_each"]
 
 Array = np.ndarray[Any, Any]
 Case = Mapping[str, Any]
@@ -30,7 +30,8 @@ class SameModel(tuple[Case, ...]):
     """The inputs for compilations of one model, which differ only in `keep`. They share the observed numbers."""
 
     def __init__(self, _cases: Sequence[Case]) -> None:
-        self.observed: dict[tuple[str | None, ...], list[Observed]] = {}
+        self.observed: dict[str | None, Observed] = {}
+        """The numbers of each value of the model, by name. They do not depend on `keep`: the model is in float32."""
 
 
 def observer(cases: Sequence[Case]) -> Observe:
@@ -43,10 +44,10 @@ def observer(cases: Sequence[Case]) -> Observe:
 
     def observe(model: ir.Model, values: Sequence[ir.Value]) -> list[Observed]:
         known = cases.observed if isinstance(cases, SameModel) else {}
-        key = tuple(value.name for value in values)
-        if key not in known:
-            known[key] = _observed(model, values, cases)
-        return known[key]
+        new = [value for value in values if value.name not in known]
+        if new:
+            known.update(zip((value.name for value in new), _observed(model, new, cases), strict=True))
+        return [known[value.name] for value in values]
 
     return observe
 
@@ -80,6 +81,16 @@ def _session(model: ir.Model, values: Sequence[ir.Value]) -> Session:
 
 def _runs(session: Session, values: Sequence[ir.Value], cases: Sequence[Case]) -> Iterator[tuple[str, list[Array]]]:
     """The name of each case, and the arrays of the values in its run."""
+    for case, (name, found) in zip(cases, run_each(session, cases), strict=True):
+        yield name, [np.asarray((case if value.is_graph_input() else found)[str(value.name)]) for value in values]
+
+
+def run_each(session: Session, cases: Sequence[Case]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The name of each case, and the outputs of its run.
+
+    Raises:
+        InputError, RunError: the run of a case fails. The error names the case.
+    """
     for number, case in enumerate(cases, 1):
         name = f"calibration input {number} of {len(cases)}"
         try:
@@ -89,10 +100,12 @@ def _runs(session: Session, values: Sequence[ir.Value], cases: Sequence[Case]) -
         except RunError as error:
             note(error, f"with {name}")
             raise
-        yield name, [np.asarray((case if value.is_graph_input() else found)[str(value.name)]) for value in values]
+        yield name, found
 
 
 def _check(name: str, value: ir.Value, array: Array) -> None:
     if not np.isfinite(array).all():
-        message = f"{name}: {value.name!r} is infinite or NaN: the input cannot calibrate the model"
+        message = f"{name}: {value.name!r} is infinite or NaN: leave out this input"
+        if not value.is_graph_input():
+            message += ", or name the weights of the convolutions around this value in the option `keep`"
         raise InputError(value.name or "", "finite numbers", "infinity or NaN", message)

@@ -62,10 +62,15 @@ class Narrowing:
             return Narrowing(matrices=(quantize_weights(weights, options.keep),))
         if options.precision == "int8":
             kept = KeptWeights(options.keep)  # of all passes and runs: a fused product no longer matches in a later one
-            cases = tuple(options.calibration or ())
+            cases = _cases(options)
             return Narrowing(_quantizing(cases, kept) if cases else (), (quantize_products(kept),))
         chosen = {"f16": halve_products, "bf16": round_products}.get(options.precision)
         return Narrowing() if chosen is None else Narrowing(matrices=(chosen(options.keep),))
+
+
+def _cases(options: Options) -> tuple[Mapping[str, Any], ...]:
+    """The inputs of `calibration`, which `Options` has made a tuple; empty without it."""
+    return options.calibration if isinstance(options.calibration, tuple) else ()
 
 
 def _quantizing(cases: Sequence[Mapping[str, Any]], kept: KeptWeights) -> tuple[Pass | Phase, ...]:
@@ -102,7 +107,7 @@ class Price:
         )
         stated = f"{kind}, {counted}, largest relative error {max(self._errors):.2%}"
         if "convolution" in self._counts:
-            count = len(tuple(options.calibration or ()))
+            count = len(_cases(options))
             stated += f", ranges of activations from {count} input{'s' * (count > 1)}"
         return {PRICE: stated}
 

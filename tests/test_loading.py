@@ -118,6 +118,16 @@ def test_a_large_constant_that_is_damaged_is_refused(large: compiler.Plan, tmp_p
             compiler.load(file)
 
 
+def test_the_checksum_of_a_large_file_comes_before_other_errors(large: compiler.Plan, tmp_path: Path) -> None:
+    """Another thread computes it, while the damaged plan cannot be prepared."""
+    file, name = tmp_path / "m.plan", rb"{\"dtype\":\""
+    assert len(large.data) > 256 << 10
+    at = large.data.index(name) + len(name)
+    file.write_bytes(flipped(large.data, at))
+    with pytest.raises(compiler.PlanError, match="checksum"):
+        compiler.load(file)
+
+
 def flipped(data: bytes, at: int) -> bytes:
     return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
 

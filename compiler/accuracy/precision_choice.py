@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from compiler.accuracy.random_inputs import random_inputs
-from compiler.calibration import SameModel
+from compiler.calibration import SameModel, run_each
 from compiler.options import Options
 from compiler.pipeline import compile_stored
 from compiler.runtime.session import load
@@ -100,7 +100,10 @@ class _Trial:
         self._model, self._options, self._given = model, replace(options, calibration=cases), options.calibration
         exact = load(compile_stored(model, self._quiet(options, precision="f32", keep=(), calibration=None)))
         self._inputs = [inputs] if inputs is not None else cases or [random_inputs(exact.inputs, {})]
-        self._exact = [exact.run(each) for each in self._inputs]
+        if inputs is None and cases is not None:
+            self._exact = [outputs for _, outputs in run_each(exact, cases)]
+        else:
+            self._exact = [exact.run(each) for each in self._inputs]
         found: dict[str, None] = {}
 
         def add(report: PassReport) -> None:

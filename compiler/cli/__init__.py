@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from compiler.cli.command_group import Group
-from compiler.cli.streams import StreamError, echo, replace_unknown
+from compiler.cli.streams import StreamError, echo, naming, replace_unknown
 from compiler.cli.verbose import VERBOSE
 from compiler.errors import program as program_name
 
@@ -130,8 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from compiler.cli.failure import report
 
         code = report(error, verbose=verbose)
-    _drop_unwritten()
-    sys.exit(code)
+    sys.exit(_flushed(code))
 
 
 def _run(arguments: list[str], as_json: bool, verbose: bool) -> int:
@@ -157,12 +156,20 @@ def _run(arguments: list[str], as_json: bool, verbose: bool) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _drop_unwritten() -> None:
-    """Discard the text that the standard output did not take. Python would write it again when it ends, and fail."""
+def _flushed(code: int) -> int:
+    """Flush the standard output, and return the exit code, which is that of the failure if nothing else failed."""
+    if sys.stdout is None:  # it is closed
+        return code
     try:
-        sys.stdout.flush()
-    except OSError:
+        with naming("standard output"):
+            sys.stdout.flush()
+    except OSError as error:
+        from compiler.cli.failure import report
+
+        # Python would write the text again when it ends, and fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return code or (CLOSED_PIPE if isinstance(error, BrokenPipeError) else report(error))
+    return code
 
 
 def _ended(why: str, code: int, as_json: bool) -> int:

@@ -65,9 +65,8 @@ def _read(path: Path, model: Path) -> dict[str, Any]:
 
 
 def show_unquantized(steps: Mapping[str, int], precision: str, given: Sequence[str]) -> None:
-    """Say that convolutions stay in float32 because there is no calibration data."""
+    """Say that convolutions stay unquantized because there is no calibration data."""
     count = steps.get("Conv", 0)
     if precision in ("int8", "auto") and count and not given:
         stay = "1 convolution stays" if count == 1 else f"{count} convolutions stay"
-        advice = "--calibration quantizes them" if count > 1 else "--calibration quantizes it"
-        console.print(f"{stay} in float32: {advice}", style="dim", soft_wrap=True)
+        console.print(f"{stay} unquantized: --calibration can quantize more", style="dim", soft_wrap=True)

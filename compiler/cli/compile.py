@@ -218,7 +218,7 @@ def command(
     candlec compile decoder.onnx --weights decoder.gguf
     candlec compile model.onnx --custom my_operators.py
     candlec compile encoder.onnx --precision bf16
-    candlec compile detector.onnx --precision int8 --calibration images/
+    candlec compile detector.onnx --precision int8 --calibration inputs/
     candlec compile encoder.onnx --precision auto --max-loss 1% --input io.npz
     candlec compile nets.unet:build -o unet.plan
     """

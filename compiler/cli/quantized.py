@@ -26,8 +26,8 @@ _CHANGED = {
 }
 """The passes that change weights → what they do to them."""
 _NOTHING = (
-    "no weights have changed: only those of matrix products, tables and, with --calibration, convolutions can; the "
-    "pages docs/precision-modes.md and docs/quantized-weights.md list them"
+    "no weights have changed: only those of matrix products and tables can, if they are not small, and those of "
+    "convolutions with --calibration; the pages docs/precision-modes.md and docs/quantized-weights.md list them"
 )
 
 
@@ -78,7 +78,7 @@ def weights_options(function: Callable[..., Any]) -> Callable[..., Any]:
         is_eager=True,
         help="Round operands of matrix products with constant weights: f16 rounds weights to 16 bits, bf16 both "
         "operands to 16 bits, and int8 both to 8 bits, also those of convolutions with --calibration. auto is int8 for "
-        "as many of them as --max-loss allows. The model is then faster, and the results less precise.",
+        "as many of them as --max-loss allows. The model is then usually faster, and the results less precise.",
     )
     return weights(precision(keep(function)))
 

@@ -44,8 +44,13 @@ def quantize_convolutions(observe: Observe, keep: KeptWeights) -> Pass:
         convolutions = [*_candidates(model, keep, report)]
         if not convolutions:
             return
-        region = Region.around(model.graph, convolutions)
-        codes = _codes(region, observe(model, region.values))
+        region, codes = _region(model, convolutions, observe)
+        refusals = ((node, _refusal(node, float(codes[_source(node)].scale))) for node in convolutions)
+        refused = {node: reason for node, reason in refusals if reason is not None}
+        if refused:
+            report.missed.extend(Missed(_NAME, origin.of(node), reason) for node, reason in refused.items())
+            convolutions = [node for node in convolutions if node not in refused]
+            region, codes = _region(model, convolutions, observe)
         nodes = [*model.graph]
         following = {None: nodes[0], **dict(itertools.pairwise(nodes))}
         for node in convolutions:
@@ -90,12 +95,27 @@ def _reason(node: ir.Node, graph: ir.Graph, keep: KeptWeights) -> str | None:
         return "the convolution is in a branch or loop, which calibration does not observe"
     if rank(x) is None or constant_of(x) is not None:
         return "the input is constant, or its rank is not known"
-    if not 0 < array.size <= _DEEPEST * len(array):
+    if not array.size:
+        return "there are no weights"
+    if array.size > _DEEPEST * len(array):
         return f"the sums of more than {_DEEPEST} products may not fit 32 bits"
     if not np.isfinite(array).all() or (added is not None and not np.isfinite(added).all()):
         return "a weight or a bias is not finite"
-    error = ConvolutionWeights.of(node, 1).error
+    return _refusal(node, 1)
+
+
+def _refusal(node: ir.Node, unit: float) -> str | None:
+    """Why the codes of the weights are no good for an input whose scale is `unit`."""
+    error = ConvolutionWeights.of(node, unit).error
     return None if error <= WORST else f"the error would be {error:.0%} of the weights"
+
+
+def _region(
+    model: ir.Model, convolutions: Sequence[ir.Node], observe: Observe
+) -> tuple[Region, dict[ir.Value, ActivationCodes]]:
+    """The values that become codes with these convolutions, and their codes."""
+    region = Region.around(model.graph, convolutions)
+    return region, _codes(region, observe(model, region.values))
 
 
 def _codes(region: Region, observed: Sequence[Observed]) -> dict[ir.Value, ActivationCodes]:

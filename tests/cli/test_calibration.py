@@ -53,14 +53,14 @@ def test_every_form_of_data(model: Path, data: list[str], count: int, capsys: py
 
 def test_without_data_the_command_says_that_convolutions_stay(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("compile", str(model), "--precision", "int8") == 0
-    assert "2 convolutions stay in float32: --calibration quantizes them" in capsys.readouterr().out
+    assert "2 convolutions stay unquantized: --calibration can quantize more" in capsys.readouterr().out
 
 
 def test_named_convolutions_stay(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = str(model.parent / "data")
     assert run("compile", str(model), "--precision", "int8", "--calibration", data, "--keep", "second") == 0
     printed = capsys.readouterr().out
-    assert "1 not quantized: the option `keep` names them" in printed and "stay in float32" not in printed
+    assert "1 not quantized: the option `keep` names them" in printed and "stay unquantized" not in printed
 
 
 def test_auto_chooses_convolutions(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -91,6 +91,7 @@ WRONG = [
     ("--precision int8 --calibration absent", 2, "absent does not exist"),
     ("--precision int8 --calibration text.txt", 2, "text.txt is no .npz or .safetensors file, and no folder"),
     ("--precision int8 --calibration other.npz", 1, "calibration input 1 of 1: there is no input 'z'"),
+    ("--precision auto --max-loss 1% --calibration other.npz", 1, "calibration input 1 of 1: there is no input 'z'"),
     ("--precision int8 --calibration nan.npz", 1, "calibration input 1 of 1: 'x' is infinite or NaN"),
 ]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import os
 import subprocess
@@ -12,6 +14,7 @@ import onnx
 import onnx.parser
 import pytest
 
+from compiler.cli import _flushed
 from compiler.cli.streams import encodable
 from tests.cli.command import MODEL
 
@@ -52,6 +55,40 @@ def test_an_error_names_a_full_output(arguments: list[str], before: str, folder:
     assert done.returncode == 1
     assert said.startswith(before) and said.endswith("error: standard output: No space left on device\n")
     assert "Traceback" not in said and said.count("No space") == 1
+
+
+class Full(io.StringIO):
+    """A stream that takes no text when it is flushed."""
+
+    def __init__(self, file: int, error: OSError) -> None:
+        super().__init__()
+        self._file, self._error = file, error
+
+    def flush(self) -> None:
+        raise self._error
+
+    def fileno(self) -> int:
+        return self._file
+
+
+@pytest.mark.parametrize(
+    ("error", "before", "code"),
+    [(errno.ENOSPC, 0, 1), (errno.ENOSPC, 2, 2), (errno.EPIPE, 0, 141), (errno.EPIPE, 1, 1), (None, 0, 0)],
+)
+def test_text_that_is_not_written_changes_the_exit_code(
+    error: int | None,
+    before: int,
+    code: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with (tmp_path / "output").open("wb") as file:
+        stream = None if error is None else Full(file.fileno(), OSError(error, os.strerror(error)))
+        monkeypatch.setattr(sys, "stdout", stream)
+        assert _flushed(before) == code
+    said = "error: standard output: No space left on device\n" if code == 1 and not before else ""
+    assert capsys.readouterr().err == said
 
 
 def test_a_closed_pipe_ends_the_report_of_an_error(folder: Path) -> None:

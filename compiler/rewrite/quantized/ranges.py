@@ -14,7 +14,7 @@ Array = np.ndarray[Any, Any]
 BINS = 2048
 _PARTS = np.arange(16, 65) / 64
 """The parts of a bound that the search tries: from a quarter to the whole bound."""
-_TINY = np.finfo(np.float32).tiny
+_TINY = float(np.finfo(np.float32).tiny)
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class Observed:
 
     def count(self, numbers: Array) -> None:
         """Adds numbers to the histogram. The range includes them already."""
-        if self.low < self.high:
-            found, _ = np.histogram(numbers[numbers != 0], BINS, (self.low, self.high))
+        if self.high - self.low >= _TINY:
+            found, _ = np.histogram(numbers[numbers != 0].astype(np.float64), BINS, (self.low, self.high))
             self.counts = found if self.counts is None else self.counts + found
 
     def codes(self) -> ActivationCodes:

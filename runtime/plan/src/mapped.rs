@@ -17,7 +17,7 @@ use crate::shared::{self, Key};
 impl Session {
     /// [`Session::load`] of a plan file. Large constants stay in the file. Another file may take its name, for example
     /// when the model is compiled again. All sessions with the same file, device and `memory` share the
-    /// constants; on the CPU, also their packed copies.
+    /// constants; on the CPU, also their packed copies. While a large file is loaded, one more thread computes its checksum.
     ///
     /// # Errors
     /// As [`Session::load`], and [`Error::Read`] if the file cannot be opened, or changes while it is loaded.

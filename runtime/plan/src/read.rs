@@ -1,4 +1,6 @@
-//! Bytes → plan. The bytes are not trusted: version first, then sizes, then the checksum, the JSON, and the constants.
+//! Bytes → plan. The bytes are not trusted: version first, then sizes, then the checksum, the JSON, and the constants. For
+//! a large file, another thread computes the checksum meanwhile ([`checksum`](crate::checksum)): the code that reads and
+//! prepares a plan must stand any bytes.
 //!
 //! The reader goes from front to back, and reads each constant into its final storage, so that memory never holds two
 //! copies of a file. Large constants of a file stay in it: they are read once for a check, and later through a memory

@@ -173,7 +173,7 @@ impl<M: Dots> Vector for Bytes<M> {
 
     #[inline(always)]
     fn rounded(self) -> Self {
-        // SAFETY: as above. The conversion saturates, and converts NaN to 0.
+        // SAFETY: as above. NaN, and numbers from 2³¹ on, become the smallest integer.
         Self::of(self.numbers().map(|x| unsafe {
             let fits = vcltq_f32(x, vdupq_n_f32(2f32.powi(31)));
             vbslq_s32(fits, vcvtnq_s32_f32(x), vdupq_n_s32(i32::MIN))

@@ -84,16 +84,17 @@ pub fn multiply_rounded(
     out: &mut [f32],
     finish: Option<Finish>,
 ) {
-    let ProductSizes { m, n, k } = sizes;
-    let is_split = is_worth_splitting((m * n).saturating_mul(k), b.bytes());
+    let (ProductSizes { m, n, k }, serial) = (sizes, Threads::serial());
+    let pairs = match is_worth_splitting((m * n).saturating_mul(k), b.bytes()) {
+        true => threads,
+        false => &serial,
+    };
     match &b.0 {
         Stored::Pairs(b) => {
             let is_empty = out.is_empty();
             let product = rounded::Product::new(m, a, b, out, finish);
-            let serial = Threads::serial();
-            let threads = if is_split { threads } else { &serial };
             if !is_empty {
-                product.run(threads);
+                product.run(pairs);
             }
         }
         #[cfg(target_arch = "x86_64")]
@@ -106,9 +107,7 @@ pub fn multiply_rounded(
         }
         #[cfg(target_arch = "aarch64")]
         Stored::Quads(b) => {
-            let serial = Threads::serial();
-            let threads = if (m * n).saturating_mul(k) > SPLIT { threads } else { &serial };
-            rounded::quads::Product::new(m, a, b, out, finish).run(threads);
+            rounded::quads::Product::new(m, a, b, out, finish).run(pairs);
         }
         Stored::Widened(b) => multiply_widened(isa, threads, sizes, a, b, out, finish),
     }
