@@ -17,7 +17,17 @@ import onnx.numpy_helper
 import compiler
 from compiler.options import Precision
 
-SIZES = ((1, 768, 3072), (8, 768, 3072), (128, 768, 3072), (128, 768, 64), (512, 512, 512))
+SIZES = (
+    (1, 768, 3072),
+    (8, 768, 3072),
+    (128, 768, 3072),
+    (128, 768, 64),
+    (512, 512, 512),
+    (1, 768, 768),
+    (16, 768, 768),
+    (128, 768, 768),
+    (1500, 384, 1536),
+)
 ROUNDS, RUNS = 40, 5
 PRECISIONS: tuple[Precision, ...] = ("f16", "bf16", "int8")
 
